@@ -1,0 +1,48 @@
+#!/bin/sh
+# Installs Debian packages as root without letting them start or create their own servers, and takes back what it
+# changed for that. Arguments: name:oldest-version ...
+set -eu
+
+policy=/usr/sbin/policy-rc.d
+cluster=/etc/postgresql-common/createcluster.d/nestjs-idempotent-consumer.conf
+mark='# temporary, of nestjs-idempotent-consumer'
+
+cleanup() {
+  rm -f "$cluster"
+  if grep -qsF "$mark" "$policy"; then rm -f "$policy"; fi
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+export DEBIAN_FRONTEND=noninteractive
+lock='-o DPkg::Lock::Timeout=300'
+
+apt-get update -q $lock
+
+names=''
+for wanted in "$@"; do
+  name=${wanted%:*}
+  oldest=${wanted#*:}
+  version=$(apt-cache show --no-all-versions "$name" | sed -n 's/^Version: \([0-9]*:\)\{0,1\}//p')
+  if ! dpkg --compare-versions "$version" ge "$oldest"; then
+    echo "This system's package $name is ${version:-missing}; at least $oldest is needed." >&2
+    echo "Use Docker, or set DATABASE_URL and RABBITMQ_URL to servers that you have." >&2
+    exit 1
+  fi
+  names="$names $name"
+done
+
+# An administrator's own policy stays; his servers then start as he wants it.
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$policy"
+  chmod 755 "$policy"
+fi
+mkdir -p "$(dirname "$cluster")"
+echo 'create_main_cluster = false' >"$cluster"
+
+apt-get install -q -y --no-install-recommends $lock -o Dpkg::Options::=--force-confold $names
+
+# Nor at the next boot: nobody asked for a broker on the default port.
+case "$names" in
+  *rabbitmq-server*) update-rc.d rabbitmq-server disable ;;
+esac

@@ -1,0 +1,63 @@
+import { chownSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, stateFolder } from './checkout.js';
+import { ServicesError } from './errors.js';
+import type { Ports } from './ports.js';
+
+const file = join(stateFolder, 'state.json');
+
+export interface ServerState {
+  way: 'compose' | 'packages';
+  ports: Ports;
+  user: string;
+  password: string;
+  /** Where a private instance keeps everything. */
+  folder?: string;
+  /** False until it has answered for the first time: what a killed first start left behind is thrown away. */
+  initialised: boolean;
+}
+
+export interface State {
+  checkout: string;
+  servers: Record<string, ServerState>;
+}
+
+/** What this checkout remembers. A copied folder brings its original's memory along, which must not be used. */
+export function readState(): State {
+  const nothing: State = { checkout: root, servers: {} };
+  try {
+    const state = JSON.parse(readFileSync(file, 'utf8')) as State;
+    return state.checkout === root ? state : nothing;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'EACCES') throw belongsToAnother();
+    if (code === 'ENOENT' || error instanceof SyntaxError) return nothing;
+    throw error;
+  }
+}
+
+/** Replaces the file in one step, so that a reader or a crash never sees half of it. */
+export function writeState(state: State): void {
+  try {
+    ensureStateFolder();
+    const next = `${file}.${process.pid}`;
+    writeFileSync(next, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
+    if (process.getuid?.() === 0) {
+      const { uid, gid } = statSync(stateFolder); // root in somebody's checkout must not lock him out
+      chownSync(next, uid, gid);
+    }
+    renameSync(next, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') throw belongsToAnother();
+    throw error;
+  }
+}
+
+/** Others may pass through to a server's folder, which lets in its owner only; they cannot list or read. */
+export const ensureStateFolder = (): void =>
+  void mkdirSync(stateFolder, { recursive: true, mode: 0o711 });
+
+const belongsToAnother = (): ServicesError =>
+  new ServicesError(
+    `${stateFolder} belongs to another user. Run this as that user, or as root: npm run services -- down --data, then remove the folder.`,
+  );
