@@ -5,7 +5,7 @@ export default {
   roots: ['<rootDir>/src', '<rootDir>/test'],
   testRegex: '\\.spec\\.ts$',
   extensionsToTreatAsEsm: ['.ts'],
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalSetup: '<rootDir>/test/support/global-setup.mjs',
   testTimeout: 30_000,
   maxWorkers: 2,
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },

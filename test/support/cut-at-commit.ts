@@ -1,0 +1,81 @@
+import { ExecutedStatements, StatementOutcomes } from './pg-wire.js';
+import type { Interceptor, ProxiedConnection, Verdict } from './proxied-connection.js';
+
+export interface CutAtCommitOptions {
+  /**
+   * `before-server`: PostgreSQL never receives the COMMIT, and rolls back. `after-server`: it has committed,
+   * and its answer is lost. The client cannot tell which.
+   */
+  when: 'before-server' | 'after-server';
+  /** How many COMMITs to cut; 1 unless set. */
+  times?: number;
+  /** How many to let through first. */
+  skip?: number;
+  /** Counts only transactions in which a statement matches, so that background work stays out of it. */
+  onlyAfter?: RegExp;
+}
+
+/** COMMIT or END, alone behind comments, or as the last of several statements. */
+const commit = /^(?:\s|--[^\n]*\n|\/\*.*?\*\/)*(?:commit|end)\b|;\s*(?:commit|end)\s*;?\s*$/is;
+
+/**
+ * Cuts a connection to PostgreSQL exactly at a COMMIT, however it is sent and however the network splits it.
+ * For connections without TLS.
+ *
+ * @example proxy.intercept(cutAtCommit({ when: 'after-server', onlyAfter: /processed_message/ }));
+ */
+export function cutAtCommit(options: CutAtCommitOptions): Interceptor {
+  const watches = new WeakMap<ProxiedConnection, CommitWatch>();
+  let { skip = 0, times = 1 } = options;
+  const claimOne = (): boolean => {
+    if (skip > 0) {
+      skip -= 1;
+      return false;
+    }
+    times -= 1;
+    return times >= 0;
+  };
+  return (chunk, direction, connection) => {
+    const watch = watches.get(connection) ?? new CommitWatch(options, claimOne);
+    watches.set(connection, watch);
+    return direction === 'toServer' ? watch.sent(chunk) : watch.answered(chunk);
+  };
+}
+
+class CommitWatch {
+  private readonly statements = new ExecutedStatements();
+  private readonly outcomes = new StatementOutcomes();
+  private transaction: string[] = [];
+  private answerIsLost = false;
+
+  constructor(
+    private readonly options: CutAtCommitOptions,
+    private readonly claimOne: () => boolean,
+  ) {}
+
+  sent(chunk: Buffer): Verdict {
+    for (const sql of this.statements.push(chunk)) {
+      this.transaction.push(sql);
+      if (!commit.test(sql)) continue;
+      const chosen = this.isWatched() && this.claimOne();
+      this.transaction = [];
+      if (!chosen) continue;
+      if (this.options.when === 'before-server') return 'cut';
+      this.answerIsLost = true;
+    }
+    return 'forward';
+  }
+
+  answered(chunk: Buffer): Verdict {
+    // Answers to statements before the COMMIT still pass. The COMMIT's own is a tag, or an error.
+    const settled = this.outcomes
+      .push(chunk)
+      .some((outcome) => ['COMMIT', 'ROLLBACK', 'ERROR'].includes(outcome));
+    return settled && this.answerIsLost ? 'cut' : 'forward';
+  }
+
+  private isWatched(): boolean {
+    const { onlyAfter } = this.options;
+    return onlyAfter === undefined || this.transaction.some((sql) => onlyAfter.test(sql));
+  }
+}

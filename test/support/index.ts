@@ -1,0 +1,10 @@
+/** What integration and end-to-end specs use; every server behind it is a real one. */
+export { createTestBroker, type TestBroker, type TakenMessage, type Depth } from './broker.js';
+export { useCleanup, type Cleanup } from './cleanup.js';
+export { cutAtCommit, type CutAtCommitOptions } from './cut-at-commit.js';
+export { createTestDatabase, type TestDatabase, type Session, type Lock } from './database.js';
+export { eventually, holds, type EventuallyOptions } from './eventually.js';
+export { freePort } from './free-port.js';
+export { startService, type ServiceProcess, type ServiceOptions } from './service-process.js';
+export { createTcpProxy, type TcpProxy } from './tcp-proxy.js';
+export type { Direction, Interceptor, Verdict } from './proxied-connection.js';
