@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { root } from './checkout.js';
+import { reasonOf, ServicesError } from './errors.js';
 import { exists } from './files.js';
 import { run } from './processes.js';
 import type { Log, Server } from './server.js';
@@ -32,11 +33,12 @@ export async function install(servers: readonly Server[], log: Log): Promise<voi
   const script = join(root, 'scripts/services/install-packages.sh');
   const wanted = servers.map(({ debian }) => `${debian.name}:${debian.minimum}`);
   const [program, ...args] = [...((await becomeRoot()) ?? []), 'sh', script, ...wanted];
-  await run(program!, args, {
-    folder: '/',
-    timeoutMs: 900_000,
-    onLine: (line) => {
-      if (/^(Setting up|Fetched|Waiting)/.test(line)) log(line);
-    },
+  const onLine = (line: string): void => {
+    if (/^(Setting up|Fetched|Waiting)/.test(line)) log(line);
+  };
+  await run(program!, args, { folder: '/', timeoutMs: 900_000, onLine }).catch((error: unknown) => {
+    throw new ServicesError(
+      `${reasonOf(error)}\nInstall them yourself (sudo apt-get install ${names(servers)}) and try again, or see docs/services.md for other ways.`,
+    );
   });
 }

@@ -59,15 +59,18 @@ async function main([verb = '', ...flags]: readonly string[]): Promise<number> {
     return 0;
   }
   const command = Object.hasOwn(commands, verb) ? commands[verb] : undefined;
-  if (!command) {
-    console.error(verb ? `Unknown command: ${verb}\n\n${USAGE}` : USAGE);
+  const unknown = flags.filter((flag) => !(verb === 'down' && flag === '--data'));
+  if (!command || unknown.length > 0) {
+    const complaint = command ? `Unknown option: ${unknown.join(' ')}` : `Unknown command: ${verb}`;
+    console.error(verb ? `${complaint}\n\n${USAGE}` : USAGE);
     return 2;
   }
   try {
     await command(flags);
     return 0;
   } catch (error) {
-    if (!(error instanceof ServicesError)) throw error;
+    const ofTheSystem = error instanceof Error && 'code' in error; // "EACCES: permission denied, ..." says enough
+    if (!(error instanceof ServicesError) && !ofTheSystem) throw error;
     console.error(error.message);
     return 1;
   }

@@ -1,11 +1,11 @@
 import { root, uniqueName } from './checkout.js';
 import { choosePorts } from './ports.js';
-import { run } from './processes.js';
-import type { Log, Server } from './server.js';
-import { writeState, type State } from './state.js';
+import { run, type RunOptions } from './processes.js';
+import type { Server } from './server.js';
+import { portsIn, writeState, type State } from './state.js';
 import type { Way } from './way.js';
 
-/** As in docker-compose.yml. Known to everybody, so the ports are published on loopback only. */
+/** As in docker-compose.yml. Known to everybody, which is why the ports are published on loopback only. */
 const LOGIN = { user: 'app', password: 'app' };
 
 export const compose: Way = {
@@ -13,52 +13,54 @@ export const compose: Way = {
   title: 'Docker',
 
   async obstacle() {
-    try {
-      await docker(['info', '--format', '{{.ServerVersion}}'], { timeoutMs: 5_000 });
-    } catch {
-      return 'no Docker engine answers (docker info).';
-    }
-    try {
-      await docker(['compose', 'version'], { timeoutMs: 5_000 });
-      return undefined;
-    } catch {
-      return 'an engine answers, but the compose plugin is missing (docker compose version).';
-    }
+    if (!(await works(['info', '--format', '{{.ServerVersion}}'])))
+      return 'no engine answers (docker info).';
+    if (await works(['compose', 'version'])) return undefined;
+    return 'an engine answers, but the compose plugin is missing (docker compose version).';
   },
 
-  async start(servers, state, log) {
-    for (const server of servers) {
-      const remembered = state.servers[server.name]?.ports ?? {};
-      const taken = new Set(
-        Object.values(state.servers).flatMap(({ ports }) => Object.values(ports)),
-      );
-      const ports = await choosePorts(Object.keys(server.composePorts), remembered, taken);
+  async start(wanted, state, log) {
+    for (const server of wanted) {
+      const known = state.servers[server.name];
+      const remembered = known?.way === 'compose' ? known.ports : {};
+      const ports = await portsFor(server, remembered, state);
       state.servers[server.name] = { way: 'compose', ports, ...LOGIN, initialised: true };
     }
     writeState(state);
-    log(
-      `docker compose starts ${servers.map(({ title }) => title).join(' and ')}; a first time downloads the images`,
-    );
-    await docker(
-      ['compose', '-p', uniqueName, 'up', '-d', '--wait', ...servers.map(({ name }) => name)],
-      {
-        env: portVariables(servers, state),
-        timeoutMs: 600_000,
-        onLine: log,
-      },
-    );
+    const titles = wanted.map(({ title }) => title).join(' and ');
+    log(`docker compose starts ${titles}; the first time it downloads their images`);
+    const names = wanted.map(({ name }) => name);
+    await project(['up', '--detach', '--wait', ...names], {
+      env: portVariables(wanted, state),
+      timeoutMs: 600_000,
+      onLine: log,
+    });
   },
 
-  async stop(_servers, { data, log }) {
+  async stop({ state, data, log }) {
+    if (!Object.values(state.servers).some(({ way }) => way === 'compose')) return;
     log('docker compose stops the containers');
-    await docker(['compose', '-p', uniqueName, 'down', ...(data ? ['--volumes'] : [])], {
-      timeoutMs: 120_000,
-    });
+    await project(['down', ...(data ? ['--volumes'] : [])], { timeoutMs: 120_000 });
   },
 };
 
-function portVariables(servers: readonly Server[], state: State): Record<string, string> {
-  const entries = servers.flatMap((server) =>
+/** A running container of ours holds its ports, so they are not free and must still not be changed. */
+async function portsFor(
+  server: Server,
+  remembered: Readonly<Record<string, number>>,
+  state: State,
+): Promise<Record<string, number>> {
+  const names = Object.keys(server.composePorts);
+  if (names.every((name) => name in remembered) && (await isRunning(server)))
+    return { ...remembered };
+  return choosePorts(names, remembered, portsIn(state));
+}
+
+const isRunning = async (server: Server): Promise<boolean> =>
+  (await project(['ps', '--quiet', server.name], { timeoutMs: 30_000 })).trim() !== '';
+
+function portVariables(wanted: readonly Server[], state: State): Record<string, string> {
+  const entries = wanted.flatMap((server) =>
     Object.entries(server.composePorts).map(([port, variable]) => [
       variable,
       String(state.servers[server.name]?.ports[port]),
@@ -67,9 +69,16 @@ function portVariables(servers: readonly Server[], state: State): Record<string,
   return Object.fromEntries(entries) as Record<string, string>;
 }
 
-function docker(
-  args: readonly string[],
-  options: { env?: Record<string, string>; timeoutMs: number; onLine?: Log },
-): Promise<string> {
-  return run('docker', args, { folder: root, inheritEnvironment: true, ...options });
-}
+type DockerOptions = Omit<RunOptions, 'folder' | 'owner'>;
+
+const docker = (args: readonly string[], options: DockerOptions): Promise<string> =>
+  run('docker', args, { folder: root, inheritEnvironment: true, ...options });
+
+const project = (args: readonly string[], options: DockerOptions): Promise<string> =>
+  docker(['compose', '--project-name', uniqueName, ...args], options);
+
+const works = (args: readonly string[]): Promise<boolean> =>
+  docker(args, { timeoutMs: 5_000 }).then(
+    () => true,
+    () => false,
+  );

@@ -1,10 +1,11 @@
 import { compose } from './compose.js';
-import { reasonOf, ServicesError } from './errors.js';
+import { fromEnvironment, isOurs } from './environment.js';
+import { ServicesError } from './errors.js';
 import { withLock } from './lock.js';
 import { packages } from './packages.js';
 import type { Log, Server, ServiceUrls, Urls } from './server.js';
 import { servers } from './servers.js';
-import { readState, writeState, type State } from './state.js';
+import { readState, urlsOf, writeState, type State } from './state.js';
 import { redact } from './url.js';
 import type { Way } from './way.js';
 
@@ -35,22 +36,31 @@ const silent: Log = () => {};
  * servers of this checkout, started when necessary. Throws a {@link ServicesError} whose message says what to do.
  */
 export async function up({ log = silent }: Options = {}): Promise<ServiceUrls> {
-  const given = await fromEnvironment();
+  const given = await fromEnvironment(servers);
   const ours = servers.filter(({ name }) => !given.has(name));
-  let state = readState();
-  if ((await silentOnes(ours, state)).length > 0) {
-    state = await withLock(log, () => startSilentOnes(ours, log));
+  if (ours.length > 0) {
+    let state = readState();
+    if ((await silentOnes(ours, state)).length > 0) {
+      state = await withLock(log, () => startSilentOnes(ours, log));
+    }
+    for (const server of ours) given.set(server.name, urlsOf(server, state)!);
   }
-  const urls = servers.map((server) => given.get(server.name) ?? urlsOf(server, state));
-  return Object.assign({}, ...urls) as ServiceUrls;
+  return Object.assign({}, ...given.values()) as ServiceUrls;
 }
 
-/** Stops what `up` started; `data` deletes its data as well. */
+/** Stops what `up` started; `data` deletes its data as well. Servers from the environment are left alone. */
 export async function down({
   log = silent,
   data = false,
 }: Options & { data?: boolean } = {}): Promise<void> {
-  await withLock(log, () => stopAll(data, log));
+  await withLock(log, async () => {
+    const state = readState();
+    for (const way of ways) await way.stop({ state, data, log });
+    if (!data) return;
+    // Ports and passwords stay, so that URLs which somebody has copied are right again after the next start.
+    for (const entry of Object.values(state.servers)) entry.initialised = false;
+    writeState(state);
+  });
 }
 
 /** Stops what `up` started, deletes its data, and starts it again. */
@@ -65,34 +75,16 @@ export async function status(): Promise<ServerStatus[]> {
     servers.map(async (server) => {
       const given = server.fromEnvironment(process.env);
       const urls = given ?? urlsOf(server, state);
-      const answers = urls !== undefined && (await answersAt(server, urls));
-      const way = given ? 'environment' : (state.servers[server.name]?.way ?? 'none');
-      const url = urls && redact(Object.values(urls)[0]!);
-      return { name: server.name, title: server.title, way, url, up: answers };
+      const foreign = given !== undefined && !isOurs(server, given);
+      return {
+        name: server.name,
+        title: server.title,
+        way: foreign ? 'environment' : (state.servers[server.name]?.way ?? 'none'),
+        url: urls && redact(Object.values(urls)[0]!),
+        up: urls !== undefined && (await answersAt(server, urls)),
+      };
     }),
   );
-}
-
-async function fromEnvironment(): Promise<Map<string, Urls>> {
-  const given = new Map<string, Urls>();
-  await Promise.all(
-    servers.map(async (server) => {
-      const urls = server.fromEnvironment(process.env);
-      if (!urls) return;
-      await server.check(urls).catch((error: unknown) => {
-        throw new ServicesError(
-          `${reasonOf(error)}\n${server.variable} is set in the environment. Start that server, correct the URL, or unset it to have one started for you.`,
-        );
-      });
-      given.set(server.name, urls);
-    }),
-  );
-  return given;
-}
-
-function urlsOf(server: Server, state: State): Urls | undefined {
-  const known = state.servers[server.name];
-  return known && server.urls(known);
 }
 
 const answersAt = (server: Server, urls: Urls): Promise<boolean> =>
@@ -114,42 +106,44 @@ async function silentOnes(wanted: readonly Server[], state: State): Promise<Serv
 /** Inside the lock, so it looks again: another terminal may just have started them. */
 async function startSilentOnes(ours: readonly Server[], log: Log): Promise<State> {
   const state = readState();
-  const silentNow = await silentOnes(ours, state);
-  if (silentNow.length === 0) return state;
-  const remembered = ways.filter((way) =>
-    silentNow.some(({ name }) => state.servers[name]?.way === way.name),
-  );
+  const wanted = await silentOnes(ours, state);
+  if (wanted.length === 0) return state;
   const obstacles: string[] = [];
-  for (const way of new Set([...remembered, ...ways])) {
-    const obstacle = await way.obstacle(silentNow);
-    if (obstacle === undefined) {
-      await way.start(silentNow, state, log);
-      return state;
+  let failure: ServicesError | undefined;
+  for (const way of inOrder(wanted, state)) {
+    const obstacle = await way.obstacle(wanted);
+    if (obstacle !== undefined) {
+      obstacles.push(`  ${way.title}: ${obstacle}`);
+      continue;
     }
-    obstacles.push(`  ${way.title}: ${obstacle}`);
+    if (failure) log(`${failure.message}\nTrying another way.`);
+    failure = await way.start(wanted, state, log).then(() => undefined, expected);
+    if (!failure) return state;
   }
-  throw noWay(silentNow, obstacles);
+  throw failure ?? noWay(wanted, obstacles);
+}
+
+function expected(error: unknown): ServicesError {
+  if (error instanceof ServicesError) return error;
+  throw error;
+}
+
+/** The way that already holds this checkout's data comes first, so that an engine that appears later does not hide them. */
+function inOrder(wanted: readonly Server[], state: State): Iterable<Way> {
+  const used = ways.filter((way) =>
+    wanted.some(({ name }) => state.servers[name]?.way === way.name),
+  );
+  return new Set([...used, ...ways]);
 }
 
 function noWay(wanted: readonly Server[], obstacles: readonly string[]): ServicesError {
   const variables = wanted.map(({ variable }) => variable).join(' and ');
   return new ServicesError(
     [
-      `${wanted.map(({ title }) => title).join(' and ')}: not there, and no way to start it here. One of these helps:`,
+      `${wanted.map(({ title }) => title).join(' and ')}: no server answers, and this machine offers no way to start one. One of these helps:`,
       `  Environment: set ${variables} to servers that you have.`,
       ...obstacles,
       'docs/services.md explains each of them.',
     ].join('\n'),
   );
-}
-
-async function stopAll(data: boolean, log: Log): Promise<void> {
-  const state = readState();
-  for (const way of ways) {
-    const started = servers.filter(({ name }) => state.servers[name]?.way === way.name);
-    if (started.length > 0) await way.stop(started, { state, data, log });
-    else continue;
-    if (data) for (const { name } of started) state.servers[name]!.initialised = false;
-  }
-  writeState(state);
 }

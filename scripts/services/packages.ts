@@ -1,76 +1,119 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { installObstacle, install } from './apt.js';
-import { ServicesError, reasonOf } from './errors.js';
-import { folderOf, ownerOf, prepareFolder } from './instance-folder.js';
+import { install, installObstacle } from './apt.js';
+import { reasonOf, ServicesError } from './errors.js';
+import { ownerOf, placeFor, placesOf, prepareFolder, removeFolder } from './instance-folder.js';
 import { choosePorts } from './ports.js';
-import { lastLines, stopProcesses } from './processes.js';
+import { lastLines, processesIn, stopProcesses } from './processes.js';
 import type { Instance, Launched, Log, Server } from './server.js';
-import { writeState, type ServerState, type State } from './state.js';
+import { servers } from './servers.js';
+import { portsIn, writeState, type ServerState, type State } from './state.js';
 import type { Way } from './way.js';
 
 const START_TIMEOUT_MS = 120_000;
+/** How long a server that runs may stay silent: it may be recovering, or the machine may be busy. */
+const SILENCE_TIMEOUT_MS = 30_000;
 const TELL_EVERY_MS = 10_000;
 
 export const packages: Way = {
   name: 'packages',
   title: 'System packages',
 
-  async obstacle(servers) {
+  async obstacle(wanted) {
     if (process.platform !== 'linux') return 'only on Debian and Ubuntu.';
-    const missing = await notInstalled(servers);
+    const missing = await notInstalled(wanted);
     return missing.length === 0 ? undefined : installObstacle(missing);
   },
 
-  async start(servers, state, log) {
-    const missing = await notInstalled(servers);
+  async start(wanted, state, log) {
+    const missing = await notInstalled(wanted);
     if (missing.length > 0) await install(missing, log);
-    // One after the other, so that no two choose the same port or write the state at once; then both start together.
+    const recovered = await Promise.all(wanted.map((server) => recovers(server, state, log)));
+    // One after the other, so that no two choose the same port; then all start together.
     const instances: [Server, Instance][] = [];
-    for (const server of servers) instances.push([server, await prepare(server, state, log)]);
-    await Promise.all(instances.map(([server, instance]) => start(server, instance, state, log)));
+    for (const server of wanted.filter((_, index) => !recovered[index])) {
+      instances.push([server, await prepare(server, state, log)]);
+    }
+    const results = await Promise.allSettled(
+      instances.map(([server, instance]) => start(server, instance, state, log)),
+    );
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
   },
 
-  async stop(servers, { state, data, log }) {
+  async stop({ data, log }) {
     await Promise.all(
       servers.map(async (server) => {
-        const folder = state.servers[server.name]?.folder;
-        if (!folder) return;
-        if (await stopIn(folder, server)) log(`${server.title}: stopped`);
-        if (data) await rm(folder, { recursive: true, force: true });
+        if (await stopEverywhere(server)) log(`${server.title}: stopped`);
+        if (data) await Promise.all(placesOf(server).map(removeFolder));
       }),
     );
   },
 };
 
-async function notInstalled(servers: readonly Server[]): Promise<Server[]> {
-  const found = await Promise.all(servers.map((server) => server.debian.programs()));
-  return servers.filter((_, index) => found[index] === undefined);
+async function notInstalled(wanted: readonly Server[]): Promise<Server[]> {
+  const found = await Promise.all(wanted.map((server) => server.debian.programs()));
+  return wanted.filter((_, index) => found[index] === undefined);
 }
 
-const stopIn = (folder: string, { debian }: Server): Promise<boolean> =>
-  stopProcesses(folder, debian.processes, debian.stopSignal);
+async function stopEverywhere(server: Server): Promise<boolean> {
+  const { processes, stopSignal } = server.debian;
+  const stopped = await Promise.all(
+    placesOf(server).map((folder) => stopProcesses(folder, processes, stopSignal)),
+  );
+  return stopped.includes(true);
+}
+
+/** Whether a silent server of ours answers after all. Others may be using it, so it gets time before it is stopped. */
+async function recovers(server: Server, state: State, log: Log): Promise<boolean> {
+  const entry = state.servers[server.name];
+  if (entry?.way !== 'packages') return false;
+  const { main } = server.debian;
+  const alive = async (): Promise<boolean> =>
+    (await Promise.all(placesOf(server).map((folder) => processesIn(folder, [main])))).flat()
+      .length > 0;
+  const deadline = Date.now() + SILENCE_TIMEOUT_MS;
+  let told = false;
+  while (Date.now() < deadline && (await alive())) {
+    if (await answers(server, entry)) {
+      entry.initialised = true;
+      writeState(state);
+      return true;
+    }
+    if (!told)
+      log(
+        `${server.title}: runs but does not answer, waiting up to ${SILENCE_TIMEOUT_MS / 1000} s`,
+      );
+    told = true;
+    await sleep(200);
+  }
+  return false;
+}
+
+const answers = (server: Server, entry: ServerState): Promise<boolean> =>
+  server.check(server.urls(entry)).then(
+    () => true,
+    () => false,
+  );
 
 /** Folder, ports and password, remembered before anything runs. */
 async function prepare(server: Server, state: State, log: Log): Promise<Instance> {
   const before = state.servers[server.name];
   const known = before?.way === 'packages' ? before : undefined;
   const owner = await ownerOf(server, known?.folder);
-  const folder = known?.folder ?? (await folderOf(server, owner));
-  // Whatever lives here does not answer, or is from a state file that somebody has deleted.
-  if (await stopIn(folder, server))
+  const folder = known?.folder ?? (await placeFor(server, owner));
+  // Its state file may have been deleted meanwhile.
+  if (await stopEverywhere(server))
     log(`${server.title}: stopped one of this checkout that did not answer`);
   const programs = await server.debian.programs();
-  if (!programs)
+  if (!programs) {
     throw new ServicesError(
-      `${server.debian.name} is installed but its programs are not where Debian puts them.`,
+      `${server.debian.name} is installed, but its programs are not where Debian and Ubuntu put them. Reinstall it.`,
     );
-  const taken = Object.values(state.servers).flatMap(({ ports }) => Object.values(ports));
-  const ports = await choosePorts(server.ports, known?.ports ?? {}, new Set(taken));
+  }
   const entry: ServerState = {
     way: 'packages',
-    ports,
+    ports: await choosePorts(server.ports, known?.ports ?? {}, portsIn(state)),
     user: 'app',
     password: known?.password ?? randomBytes(12).toString('hex'),
     folder,

@@ -7,6 +7,7 @@ import type { DebianPackage, Instance, Server, Urls } from './server.js';
 import { redact, urlFrom } from './url.js';
 
 const DATABASE = 'app';
+const TOO_MANY_CONNECTIONS = '53300';
 const LIBRARIES = '/usr/lib/postgresql';
 
 export const postgres: Server = {
@@ -28,7 +29,9 @@ export const postgres: Server = {
     name: 'postgresql',
     minimum: '15',
     systemUser: 'postgres',
-    processes: ['postgres'],
+    main: 'postgres',
+    // A first start that was killed leaves initdb behind, which removes the data when it fails.
+    processes: ['initdb', 'postgres'],
     stopSignal: 'SIGINT', // "fast": rolls back what is open instead of waiting for clients
     programs,
     initialise,
@@ -48,6 +51,7 @@ async function check({ databaseUrl = '' }: Urls): Promise<void> {
     await client.connect();
     await client.query('SELECT 1');
   } catch (error) {
+    if ((error as { code?: string }).code === TOO_MANY_CONNECTIONS) return; // busy, which is not down
     throw new ServicesError(
       `PostgreSQL does not answer at ${redact(databaseUrl)}: ${reasonOf(error)}`,
     );
@@ -91,11 +95,17 @@ async function initialise(instance: Instance): Promise<void> {
 
 /** Without a server: the single-user mode needs no port, no password and no waiting. */
 async function createDatabase(instance: Instance, data: string): Promise<void> {
-  await run(join(instance.programs, 'postgres'), ['--single', '-D', data, 'postgres'], {
-    folder: instance.folder,
-    owner: instance.owner,
-    input: `CREATE DATABASE ${DATABASE};\n`,
-  });
+  const output = await run(
+    join(instance.programs, 'postgres'),
+    ['--single', '-D', data, 'postgres'],
+    {
+      folder: instance.folder,
+      owner: instance.owner,
+      input: `CREATE DATABASE ${DATABASE};\n`,
+    },
+  );
+  if (output.includes('ERROR:'))
+    throw new ServicesError(`Creating the database failed:\n${output}`);
 }
 
 async function start(instance: Instance): ReturnType<DebianPackage['launch']> {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { open, readdir, readFile, readlink } from 'node:fs/promises';
+import { open, readdir, readFile, readlink, rename } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServicesError } from './errors.js';
@@ -14,7 +14,7 @@ interface Place {
   env?: Record<string, string> | undefined;
 }
 
-interface RunOptions extends Place {
+export interface RunOptions extends Place {
   input?: string;
   timeoutMs?: number;
   /** For the user's own tools, which need his settings. */
@@ -23,9 +23,12 @@ interface RunOptions extends Place {
   onLine?: (line: string) => void;
 }
 
-/** Nothing of the caller's environment reaches a server: a stray PGDATA or RABBITMQ_NODENAME would bend it. */
+/**
+ * Nothing of the caller's environment reaches a server: a stray PGDATA or RABBITMQ_NODENAME would bend it, and so
+ * would another Erlang in the PATH.
+ */
 const environment = (env: Record<string, string> = {}): Record<string, string> => ({
-  PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin',
+  PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
   LANG: 'C.UTF-8',
   ...env,
 });
@@ -49,11 +52,11 @@ export async function run(
   if (place.onLine) createInterface(child.stdout).on('line', place.onLine);
   child.stdin.on('error', () => {}); // it ended without reading; its exit code says why
   child.stdin.end(place.input ?? '');
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject).once('close', resolve);
+  const end = await new Promise<number | string | null>((resolve, reject) => {
+    child.once('error', reject).once('close', (code, signal) => resolve(signal ?? code));
   });
-  if (code === 0) return output;
-  throw new ServicesError(`${program} failed (exit code ${code}):\n${lastLines(output)}`);
+  if (end === 0) return output;
+  throw new ServicesError(`${[program, ...args].join(' ')} failed (${end}):\n${lastLines(output)}`);
 }
 
 /** Starts a program that outlives this one: its own session, its output in a file. */
@@ -62,6 +65,7 @@ export async function launch(
   args: readonly string[],
   place: Place & { logFile: string },
 ): Promise<Launched> {
+  await rename(place.logFile, `${place.logFile}.old`).catch(() => {}); // there is none at the first start
   const log = await open(place.logFile, 'a', 0o600);
   try {
     await giveTo(place.logFile, place.owner);

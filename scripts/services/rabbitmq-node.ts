@@ -19,7 +19,9 @@ export async function writeConfiguration(instance: Instance): Promise<void> {
       disk_free_limit.absolute = 100MB
       log.console = false
       log.file = node.log
-      log.file.level = info`.replaceAll(/^\s+/gm, ''),
+      log.file.level = info
+      log.file.rotation.size = 10485760
+      log.file.rotation.count = 1`.replaceAll(/^\s+/gm, ''),
     'advanced.config': '[].',
     'rabbitmq-env.conf': '',
     enabled_plugins: '[rabbitmq_management].',

@@ -33,7 +33,8 @@ export const rabbitmq: Server = {
     name: 'rabbitmq-server',
     minimum: '3.10',
     systemUser: 'rabbitmq',
-    processes: ['beam.smp', 'epmd'],
+    main: 'beam.smp',
+    processes: ['rabbitmq-server', 'beam.smp', 'epmd'],
     stopSignal: 'SIGTERM',
     programs,
     initialise: async () => {}, // a node fills its own folder when it first starts

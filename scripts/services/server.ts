@@ -38,7 +38,9 @@ export interface DebianPackage {
   minimum: string;
   /** Runs the server when we are root. */
   systemUser: string;
-  /** Its own processes by name, in the order in which they stop. */
+  /** The name of its main process. */
+  main: string;
+  /** All that can be running of it by name, in the order in which they are stopped. */
   processes: readonly string[];
   stopSignal: NodeJS.Signals;
   /** The folder with the newest installed programs that are new enough. */

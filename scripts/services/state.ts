@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { root, stateFolder } from './checkout.js';
 import { ServicesError } from './errors.js';
 import type { Ports } from './ports.js';
+import type { Server, Urls } from './server.js';
 
 const file = join(stateFolder, 'state.json');
 
@@ -22,6 +23,14 @@ export interface State {
   servers: Record<string, ServerState>;
 }
 
+export const portsIn = (state: State): Set<number> =>
+  new Set(Object.values(state.servers).flatMap(({ ports }) => Object.values(ports)));
+
+export function urlsOf(server: Server, state: State): Urls | undefined {
+  const known = state.servers[server.name];
+  return known && server.urls(known);
+}
+
 /** What this checkout remembers. A copied folder brings its original's memory along, which must not be used. */
 export function readState(): State {
   const nothing: State = { checkout: root, servers: {} };
@@ -30,16 +39,15 @@ export function readState(): State {
     return state.checkout === root ? state : nothing;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'EACCES') throw belongsToAnother();
     if (code === 'ENOENT' || error instanceof SyntaxError) return nothing;
-    throw error;
+    throw unusable(error);
   }
 }
 
 /** Replaces the file in one step, so that a reader or a crash never sees half of it. */
 export function writeState(state: State): void {
   try {
-    ensureStateFolder();
+    mkdirSync(stateFolder, { recursive: true });
     const next = `${file}.${process.pid}`;
     writeFileSync(next, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
     if (process.getuid?.() === 0) {
@@ -48,16 +56,15 @@ export function writeState(state: State): void {
     }
     renameSync(next, file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EACCES') throw belongsToAnother();
-    throw error;
+    throw unusable(error);
   }
 }
 
-/** Others may pass through to a server's folder, which lets in its owner only; they cannot list or read. */
-export const ensureStateFolder = (): void =>
-  void mkdirSync(stateFolder, { recursive: true, mode: 0o711 });
-
-const belongsToAnother = (): ServicesError =>
-  new ServicesError(
-    `${stateFolder} belongs to another user. Run this as that user, or as root: npm run services -- down --data, then remove the folder.`,
+function unusable(error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS') return error;
+  return new ServicesError(
+    `${stateFolder} cannot be used by this user (${code}). Run this as the user who made it. ` +
+      `To start over, as that user or as root: npm run services -- down --data, then remove the folder.`,
   );
+}

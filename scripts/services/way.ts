@@ -6,12 +6,9 @@ export interface Way {
   name: ServerState['way'];
   title: string;
   /** Why it cannot be used here, with what would help; nothing when it can. */
-  obstacle(servers: readonly Server[]): Promise<string | undefined>;
+  obstacle(wanted: readonly Server[]): Promise<string | undefined>;
   /** Starts them, notes in the state what it needs to find them again, and returns when they answer. */
-  start(servers: readonly Server[], state: State, log: Log): Promise<void>;
-  /** Stops them. The notes in the state are the caller's to change. */
-  stop(
-    servers: readonly Server[],
-    options: { state: State; data: boolean; log: Log },
-  ): Promise<void>;
+  start(wanted: readonly Server[], state: State, log: Log): Promise<void>;
+  /** Stops all that it has started; `data` deletes their data. The notes in the state are the caller's to change. */
+  stop(options: { state: State; data: boolean; log: Log }): Promise<void>;
 }
