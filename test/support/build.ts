@@ -22,7 +22,11 @@ export async function ensureBuilt(log: (line: string) => void): Promise<void> {
     stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   }
   const [code] = (await once(build, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`The service does not build ("npm run build"):\n${output}`);
+  if (code !== 0) throw new Error(buildFailure(output));
+}
+
+function buildFailure(output: string): string {
+  return `The service does not build ("npm run build"; TEST_SKIP_BUILD=1 tests the last build):\n${output}`;
 }
 
 async function isStale(): Promise<boolean> {

@@ -1,16 +1,13 @@
 import { ExecutedStatements, StatementOutcomes } from './pg-wire.js';
 import type { Interceptor, ProxiedConnection, Verdict } from './proxied-connection.js';
+import { takeTurns, type Turns } from './turns.js';
 
-export interface CutAtCommitOptions {
+export interface CutAtCommitOptions extends Turns {
   /**
    * `before-server`: PostgreSQL never receives the COMMIT, and rolls back. `after-server`: it has committed,
    * and its answer is lost. The client cannot tell which.
    */
   when: 'before-server' | 'after-server';
-  /** How many COMMITs to cut; 1 unless set. */
-  times?: number;
-  /** How many to let through first. */
-  skip?: number;
   /** Counts only transactions in which a statement matches, so that background work stays out of it. */
   onlyAfter?: RegExp;
 }
@@ -26,17 +23,9 @@ const commit = /^(?:\s|--[^\n]*\n|\/\*.*?\*\/)*(?:commit|end)\b|;\s*(?:commit|en
  */
 export function cutAtCommit(options: CutAtCommitOptions): Interceptor {
   const watches = new WeakMap<ProxiedConnection, CommitWatch>();
-  let { skip = 0, times = 1 } = options;
-  const claimOne = (): boolean => {
-    if (skip > 0) {
-      skip -= 1;
-      return false;
-    }
-    times -= 1;
-    return times >= 0;
-  };
+  const isItsTurn = takeTurns(options);
   return (chunk, direction, connection) => {
-    const watch = watches.get(connection) ?? new CommitWatch(options, claimOne);
+    const watch = watches.get(connection) ?? new CommitWatch(options, isItsTurn);
     watches.set(connection, watch);
     return direction === 'toServer' ? watch.sent(chunk) : watch.answered(chunk);
   };
@@ -50,14 +39,14 @@ class CommitWatch {
 
   constructor(
     private readonly options: CutAtCommitOptions,
-    private readonly claimOne: () => boolean,
+    private readonly isItsTurn: () => boolean,
   ) {}
 
   sent(chunk: Buffer): Verdict {
     for (const sql of this.statements.push(chunk)) {
       this.transaction.push(sql);
       if (!commit.test(sql)) continue;
-      const chosen = this.isWatched() && this.claimOne();
+      const chosen = this.isWatched() && this.isItsTurn();
       this.transaction = [];
       if (!chosen) continue;
       if (this.options.when === 'before-server') return 'cut';

@@ -43,6 +43,10 @@ export class ProxiedConnection {
     this.pump('toClient', server, client);
   }
 
+  get isOpen(): boolean {
+    return !this.client.destroyed && !this.server.destroyed;
+  }
+
   /** Resets both sides. */
   cut(): void {
     this.client.resetAndDestroy();
