@@ -1,4 +1,23 @@
-/** What integration and end-to-end specs use; every server behind it is a real one. */
+/**
+ * What integration and end-to-end specs use; every server behind it is a real one. A spec file has a database
+ * and a vhost of its own:
+ *
+ * @example
+ * const cleanup = useCleanup();
+ * let db: TestDatabase;
+ * let broker: TestBroker;
+ *
+ * beforeAll(async () => {
+ *   db = cleanup.use(await createTestDatabase());
+ *   broker = cleanup.use(await createTestBroker());
+ *   cleanup.use(await startService({ databaseUrl: db.url, rabbitmqUrl: broker.url }));
+ * });
+ *
+ * it('posts one commission for a sale', async () => {
+ *   await broker.publish('events', 'sale.completed', sale);
+ *   await eventually(async () => expect(await db.query('SELECT sale_id FROM commission')).toHaveLength(1));
+ * });
+ */
 export { createTestBroker, type TestBroker, type TakenMessage, type Depth } from './broker.js';
 export { useCleanup, type Cleanup } from './cleanup.js';
 export { cutAtCommit, type CutAtCommitOptions } from './cut-at-commit.js';

@@ -154,7 +154,8 @@ describe('the proxy', () => {
 
     await client.query('SELECT 1');
 
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(99);
+    // Twice 50 ms, less what timers may be early.
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(95);
   });
 
   it('hands over a chunk and then ends the connection', async () => {
