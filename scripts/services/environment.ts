@@ -26,6 +26,9 @@ export function isOurs(server: Server, urls: Urls): boolean {
   );
 }
 
+/** The one that the server's variable holds; others are derived from it. */
+export const mainUrl = (urls: Urls): string => Object.values(urls)[0]!;
+
 const unreachable = (server: Server, failure: string): ServicesError =>
   new ServicesError(
     `${failure}\n${server.variable} is set in the environment: start that server, correct the URL, ` +

@@ -1,5 +1,5 @@
 import { compose } from './compose.js';
-import { fromEnvironment, isOurs } from './environment.js';
+import { fromEnvironment, isOurs, mainUrl } from './environment.js';
 import { ServicesError } from './errors.js';
 import { withLock } from './lock.js';
 import { packages } from './packages.js';
@@ -80,7 +80,7 @@ export async function status(): Promise<ServerStatus[]> {
         name: server.name,
         title: server.title,
         way: foreign ? 'environment' : (state.servers[server.name]?.way ?? 'none'),
-        url: urls && redact(Object.values(urls)[0]!),
+        url: urls && redact(mainUrl(urls)),
         up: urls !== undefined && (await answersAt(server, urls)),
       };
     }),

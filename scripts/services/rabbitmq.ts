@@ -27,7 +27,8 @@ export const rabbitmq: Server = {
     rabbitmqManagementUrl: `http://${user}:${password}@127.0.0.1:${ports.management}`,
   }),
   async check(urls) {
-    await Promise.all([checkBroker(urls), checkManagement(urls)]);
+    await checkBroker(urls); // first, as its failure explains the other's
+    await checkManagement(urls);
   },
   debian: {
     name: 'rabbitmq-server',
