@@ -1,0 +1,5 @@
+import { Commissions1767225601000 } from './1767225601000-commissions.js';
+import { ProcessedMessage1767225600000 } from './1767225600000-processed-message.js';
+
+/** Every migration, oldest first. A new one is added here; files are not found by pattern. */
+export const migrations = [ProcessedMessage1767225600000, Commissions1767225601000];

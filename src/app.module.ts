@@ -1,0 +1,52 @@
+import { Module, StandardSchemaValidationPipe } from '@nestjs/common';
+import { ConfigModule } from '@nestjs/config';
+import { APP_PIPE } from '@nestjs/core';
+import { DataSource } from 'typeorm';
+import { CommissionsModule } from './commissions/index.js';
+import { appConfig, type AppConfig } from './config/index.js';
+import { DatabaseModule } from './database/index.js';
+import { classify } from './failures.js';
+import { HealthModule } from './health/index.js';
+import { IdempotencyModule } from './idempotency/index.js';
+import { MessagingModule } from './messaging/index.js';
+import { isWritable } from './database/index.js';
+
+/** The map. The only file that turns configuration into options, and that knows every folder. */
+@Module({
+  imports: [
+    ConfigModule.forRoot({ isGlobal: true, ignoreEnvFile: true, load: [appConfig] }),
+    DatabaseModule.forRootAsync({
+      inject: [appConfig.KEY],
+      useFactory: ({ databaseUrl, serviceName, poolSize }: AppConfig) => ({
+        url: databaseUrl,
+        applicationName: serviceName,
+        poolSize,
+      }),
+    }),
+    IdempotencyModule.forRootAsync({
+      inject: [appConfig.KEY],
+      useFactory: ({ serviceName, concurrency, poolSize }: AppConfig) => ({
+        serviceName,
+        concurrency,
+        poolSize,
+      }),
+    }),
+    MessagingModule.forRootAsync({
+      inject: [appConfig.KEY, DataSource],
+      useFactory: (config: AppConfig, dataSource: DataSource) => ({
+        url: config.rabbitmqUrl,
+        queue: config.serviceName,
+        exchange: config.eventsExchange,
+        concurrency: config.concurrency,
+        retryDelaysMs: config.retryDelaysMs,
+        shutdownGraceMs: config.shutdownGraceMs,
+        classify,
+        isRecovered: () => isWritable(dataSource),
+      }),
+    }),
+    HealthModule,
+    CommissionsModule,
+  ],
+  providers: [{ provide: APP_PIPE, useClass: StandardSchemaValidationPipe }],
+})
+export class AppModule {}

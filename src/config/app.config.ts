@@ -1,0 +1,51 @@
+import { registerAs } from '@nestjs/config';
+import { appSchema, databaseSchema } from './schema.js';
+import { parseEnvironment, processEnvironment, type Environment } from './environment.js';
+
+export interface AppConfig {
+  databaseUrl: string;
+  rabbitmqUrl: string;
+  /** Names the service's queue and scopes its keys. */
+  serviceName: string;
+  eventsExchange: string;
+  port: number;
+  /** Messages in work at the same time in this process. */
+  concurrency: number;
+  /** PostgreSQL connections of this process. */
+  poolSize: number;
+  /** The wait after each failed attempt, in milliseconds; after the last, dead letter. */
+  retryDelaysMs: number[];
+  /** How long a stop waits for started handlers, in milliseconds. */
+  shutdownGraceMs: number;
+  logFormat: 'json' | 'text' | undefined;
+  logLevel: 'error' | 'warn' | 'log' | 'debug' | 'verbose';
+}
+
+/** Connections beside one for each handler: health checks, and work outside the transaction. */
+const SPARE_CONNECTIONS = 4;
+
+/** @throws ConfigurationError */
+export function loadAppConfig(environment: Environment): AppConfig {
+  const env = parseEnvironment(appSchema, environment);
+  return {
+    databaseUrl: env.DATABASE_URL,
+    rabbitmqUrl: env.RABBITMQ_URL,
+    serviceName: env.SERVICE_NAME,
+    eventsExchange: env.EVENTS_EXCHANGE,
+    port: env.PORT,
+    concurrency: env.CONSUMER_CONCURRENCY,
+    poolSize: env.DATABASE_POOL_SIZE ?? env.CONSUMER_CONCURRENCY + SPARE_CONNECTIONS,
+    retryDelaysMs: env.RETRY_DELAYS,
+    shutdownGraceMs: env.SHUTDOWN_GRACE_SECONDS,
+    logFormat: env.LOG_FORMAT,
+    logLevel: env.LOG_LEVEL,
+  };
+}
+
+/** What the migration program needs: it runs where there may be no broker. */
+export function loadDatabaseUrl(environment: Environment): string {
+  return parseEnvironment(databaseSchema, environment).DATABASE_URL;
+}
+
+/** Injected as `@Inject(appConfig.KEY) config: AppConfig`. */
+export const appConfig = registerAs('app', (): AppConfig => loadAppConfig(processEnvironment()));

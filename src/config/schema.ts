@@ -1,0 +1,66 @@
+import { z } from 'zod';
+
+/** A day. A retry that waits longer is a job for a scheduler. */
+const MAX_DELAY_MS = 86_400_000;
+
+/**
+ * Every environment variable that the service reads, with its check and its default.
+ * `.env.example` lists the same names; `config.spec.ts` holds the two against each other.
+ */
+const url = (protocols: string[], example: string) =>
+  z.string().refine((value) => protocols.includes(protocolOf(value)), {
+    // The value itself is never part of the message: it holds a password.
+    error: `must be a URL like ${example}`,
+  });
+
+const integer = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .pipe(
+      z
+        .number()
+        .min(min, `must be a whole number from ${min} to ${max}`)
+        .max(max, `must be a whole number from ${min} to ${max}`),
+    );
+
+const name = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'must be 1 to 100 letters, digits, dots, - or _');
+
+/** A schedule in seconds: `1,5,30`, and `0.25` for a quarter of one. */
+const delays = z
+  .string()
+  .regex(/^\d+(\.\d{1,3})?(,\d+(\.\d{1,3})?)*$/, 'must be seconds like 1,5,30')
+  .transform((value) => value.split(',').map((delay) => Math.round(Number(delay) * 1000)))
+  .refine((all) => all.every((delay) => delay > 0 && delay <= MAX_DELAY_MS), {
+    error: 'must be delays of more than 0 and at most 86400 seconds',
+  });
+
+const seconds = (max: number) => integer(1, max).transform((value) => value * 1000);
+
+export const databaseSchema = z.object({
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database'),
+});
+
+export const appSchema = databaseSchema.extend({
+  RABBITMQ_URL: url(['amqp:', 'amqps:'], 'amqp://user:password@host:5672/vhost'),
+  SERVICE_NAME: name.default('commissions'),
+  EVENTS_EXCHANGE: name.default('events'),
+  PORT: integer(0, 65_535).default(3000),
+  CONSUMER_CONCURRENCY: integer(1, 1000).default(16),
+  DATABASE_POOL_SIZE: integer(1, 2000).optional(),
+  RETRY_DELAYS: delays.default([1_000, 5_000, 30_000, 120_000, 600_000]),
+  SHUTDOWN_GRACE_SECONDS: seconds(3600).default(25_000),
+  LOG_FORMAT: z.enum(['json', 'text'], { error: 'must be json or text' }).optional(),
+  LOG_LEVEL: z
+    .enum(['error', 'warn', 'log', 'debug', 'verbose'], {
+      error: 'must be error, warn, log, debug or verbose',
+    })
+    .default('log'),
+});
+
+function protocolOf(value: string): string {
+  return URL.canParse(value) ? new URL(value).protocol : '';
+}

@@ -1,0 +1,91 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { DataSource, QueryRunner, ReplicationMode } from 'typeorm';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { CommitOutcomeUnknownError, TransactionTimeoutError } from './errors.js';
+import { PooledQueryRunner, TransactionQueryRunner } from './transaction-query-runner.js';
+import { withinTime } from './within-time.js';
+
+export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
+
+export interface TransactionOptions {
+  isolation: Isolation;
+  /** For the whole transaction up to COMMIT, in milliseconds. */
+  timeoutMs: number;
+  /** How long a statement waits for a lock of another transaction, in milliseconds. */
+  lockTimeoutMs: number;
+}
+
+const ambient = new AsyncLocalStorage<TransactionQueryRunner | undefined>();
+
+/**
+ * Runs `work` in a transaction that everything it calls joins: repositories, entity managers, query
+ * builders, `dataSource.query`, nested `transaction()` calls as savepoints. Commits when `work`
+ * resolves and rolls back when it rejects.
+ *
+ * @throws what `work` threw, or one of the errors of this folder when the transaction itself failed
+ */
+export async function inTransaction<T>(
+  dataSource: DataSource,
+  options: TransactionOptions,
+  work: (transaction: TransactionQueryRunner) => Promise<T>,
+): Promise<T> {
+  const runner = new TransactionQueryRunner(dataSource);
+  await runner.begin(beginStatement(options));
+  try {
+    const working = ambient.run(runner, () => work(runner));
+    const result = await withinTime(
+      options.timeoutMs,
+      working,
+      () => new TransactionTimeoutError(options.timeoutMs),
+    );
+    runner.seal();
+    await runner.commit();
+    runner.giveBack();
+    return result;
+  } catch (error) {
+    runner.seal();
+    if (error instanceof TransactionTimeoutError || error instanceof CommitOutcomeUnknownError) {
+      runner.destroy(error);
+    } else {
+      await runner.rollback();
+    }
+    throw error;
+  }
+}
+
+/**
+ * Runs `fn` outside of the handler's transaction: its queries take connections of their own and
+ * commit by themselves, whatever becomes of the handler. They can therefore happen more than once.
+ *
+ * @example await outsideTransaction(() => this.audit.insert({ at: new Date() }));
+ */
+export function outsideTransaction<T>(fn: () => T): T {
+  return ambient.run(undefined, fn);
+}
+
+/**
+ * Makes a data source give the ambient transaction's connection to whoever asks it for one. Every
+ * repository and query builder without a query runner of its own takes it from there.
+ */
+export function joinAmbientTransaction(dataSource: DataSource): DataSource {
+  dataSource.createQueryRunner = (mode: ReplicationMode = 'master'): QueryRunner => {
+    const transaction = ambient.getStore();
+    if (transaction?.dataSource === dataSource) {
+      return transaction;
+    }
+    const runner = new PooledQueryRunner(dataSource.driver as PostgresDriver, mode);
+    return Object.assign(runner, { manager: dataSource.createEntityManager(runner) });
+  };
+  return dataSource;
+}
+
+/**
+ * The isolation level is named because a server may have another default, under which a lost claim is
+ * an error instead of an answer. SET LOCAL ends with the transaction, also behind PgBouncer.
+ */
+function beginStatement({ isolation, timeoutMs, lockTimeoutMs }: TransactionOptions): string {
+  return (
+    `BEGIN ISOLATION LEVEL ${isolation}; ` +
+    `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${timeoutMs}`
+  );
+}

@@ -1,0 +1,33 @@
+import { Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { joinAmbientTransaction } from './ambient-transaction.js';
+import { dataSourceOptions, type DatabaseOptions } from './data-source.js';
+
+const START_ATTEMPTS = 5;
+const START_RETRY_MS = 1_000;
+
+@Module({})
+export class DatabaseModule {
+  /** TypeORM's module, with a data source whose repositories join the ambient transaction. */
+  static forRootAsync(
+    options: Pick<FactoryProvider<DatabaseOptions>, 'inject' | 'useFactory'>,
+  ): DynamicModule {
+    return {
+      module: DatabaseModule,
+      imports: [
+        TypeOrmModule.forRootAsync({
+          inject: options.inject,
+          useFactory: async (...dependencies: unknown[]) => ({
+            ...dataSourceOptions(await options.useFactory(...dependencies)),
+            autoLoadEntities: true,
+            retryAttempts: START_ATTEMPTS,
+            retryDelay: START_RETRY_MS,
+          }),
+          dataSourceFactory: async (resolved) =>
+            joinAmbientTransaction(await new DataSource(resolved!).initialize()),
+        }),
+      ],
+    };
+  }
+}

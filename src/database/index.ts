@@ -1,0 +1,26 @@
+export {
+  inTransaction,
+  joinAmbientTransaction,
+  outsideTransaction,
+  type Isolation,
+  type TransactionOptions,
+} from './ambient-transaction.js';
+export { dataSourceOptions, type DatabaseOptions } from './data-source.js';
+export { DatabaseModule } from './database.module.js';
+export {
+  CommitOutcomeUnknownError,
+  ConnectionLostError,
+  DatabaseUnavailableError,
+  TransactionAbortedError,
+  TransactionControlError,
+  TransactionEndedError,
+  TransactionTimeoutError,
+} from './errors.js';
+export { isWritable, migrate, pendingMigrations } from './schema.js';
+export {
+  isDatabaseOutage,
+  isLockTimeout,
+  isSerializationFailure,
+  sqlStateOf,
+} from './sql-state.js';
+export type { TransactionQueryRunner } from './transaction-query-runner.js';

@@ -1,0 +1,182 @@
+import { Logger } from '@nestjs/common';
+import type { ClientBase, QueryConfig, QueryResult } from 'pg';
+import type { DataSource } from 'typeorm';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import {
+  CommitOutcomeUnknownError,
+  ConnectionLostError,
+  DatabaseUnavailableError,
+  TransactionAbortedError,
+  TransactionControlError,
+  TransactionEndedError,
+} from './errors.js';
+import { isOutageState, sqlStateOf } from './sql-state.js';
+import { withinTime } from './within-time.js';
+
+/** What pg 8.23 reports after each answer: idle, in a transaction, in a failed transaction. */
+type TransactionStatus = 'I' | 'T' | 'E' | null;
+type Client = ClientBase & { getTransactionStatus(): TransactionStatus };
+
+/** How long COMMIT and ROLLBACK may take before the connection counts as lost. */
+const END_TIMEOUT_MS = 30_000;
+
+const TRANSACTION_CONTROL =
+  /^\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b/i;
+
+/** A query runner whose failure to connect says so, apart from every other error. */
+export class PooledQueryRunner extends PostgresQueryRunner {
+  override async connect(): Promise<Client> {
+    try {
+      return (await super.connect()) as Client;
+    } catch (error) {
+      throw new DatabaseUnavailableError(error);
+    }
+  }
+}
+
+/**
+ * The one connection of one handler's transaction. TypeORM hands it to every repository, manager and
+ * query builder that is used while the transaction is ambient; none of them can end or release it.
+ */
+export class TransactionQueryRunner extends PooledQueryRunner {
+  private readonly logger = new Logger('Transaction');
+  private client!: Client;
+  private begun: Promise<unknown> = Promise.resolve();
+  private sealed = false;
+  private running = 0;
+  private lost: Error | undefined;
+  private lastFailure: unknown;
+  private readonly onLost = (error: Error): void => {
+    this.lost ??= error;
+  };
+
+  constructor(dataSource: DataSource) {
+    super(dataSource.driver as PostgresDriver, 'master');
+    Object.assign(this, { manager: dataSource.createEntityManager(this) });
+  }
+
+  /**
+   * Takes a connection and sends BEGIN without waiting for its answer: the connection pipelines, so
+   * that the statement that follows shares the round trip.
+   */
+  async begin(sql: string): Promise<void> {
+    this.client = await this.connect();
+    this.client.on('error', this.onLost);
+    this.begun = this.client.query(sql);
+    // It is awaited before anything can commit; until then a failure must not be unhandled.
+    this.begun.catch(() => undefined);
+    this.isTransactionActive = true;
+    this.transactionDepth = 1;
+  }
+
+  /** Runs a statement of the template's own, prepared by name, past TypeORM's bookkeeping. */
+  async execute<Row extends object>(statement: QueryConfig): Promise<QueryResult<Row>> {
+    const result = await this.client.query<Row>(statement).catch((error: unknown) => {
+      throw this.explain(error);
+    });
+    await this.begun;
+    return result;
+  }
+
+  override async query(sql: string, parameters?: unknown[], structured = false): Promise<never> {
+    if (this.sealed) {
+      const error = new TransactionEndedError();
+      this.logger.error(error);
+      throw error;
+    }
+    const control = TRANSACTION_CONTROL.exec(sql)?.[1];
+    if (control !== undefined) {
+      throw new TransactionControlError(control.toUpperCase());
+    }
+    this.running++;
+    try {
+      return (await super.query(sql, parameters as never, structured)) as never;
+    } catch (error) {
+      this.lastFailure = error;
+      throw this.explain(error);
+    } finally {
+      this.running--;
+    }
+  }
+
+  /** Repositories release what they took from the data source; this connection is not theirs. */
+  override async release(): Promise<void> {}
+
+  /** From here on no query joins any more. */
+  seal(): void {
+    if (!this.sealed && this.running > 0) {
+      this.logger.error(
+        `The handler returned while ${this.running} of its queries were running: await them.`,
+      );
+    }
+    this.sealed = true;
+  }
+
+  /**
+   * Commits, and believes it only when PostgreSQL answers COMMIT: an aborted transaction answers
+   * ROLLBACK, without an error.
+   */
+  async commit(): Promise<void> {
+    await this.begun;
+    if (this.lost !== undefined) {
+      throw new ConnectionLostError(this.lost);
+    }
+    const status = this.client.getTransactionStatus();
+    if (status === 'E') {
+      throw new TransactionAbortedError(this.lastFailure);
+    }
+    if (status === 'I') {
+      throw new TransactionControlError('COMMIT or ROLLBACK was run');
+    }
+    const answer = await withinTime(END_TIMEOUT_MS, this.client.query('COMMIT')).catch(
+      (error: unknown) => {
+        throw refused(error) ? error : new CommitOutcomeUnknownError(error);
+      },
+    );
+    if (answer.command !== 'COMMIT') {
+      throw new TransactionAbortedError(this.lastFailure);
+    }
+  }
+
+  /** Rolls back and returns the connection; destroys it when that fails. Never throws. */
+  async rollback(): Promise<void> {
+    try {
+      if (this.lost === undefined && this.client.getTransactionStatus() !== 'I') {
+        await withinTime(END_TIMEOUT_MS, this.client.query('ROLLBACK'));
+      }
+      this.giveBack();
+    } catch (error) {
+      this.destroy(error);
+    }
+  }
+
+  /** Returns a healthy connection to the pool. */
+  giveBack(): void {
+    this.end(this.lost);
+  }
+
+  /** Closes the connection instead of returning it: its state is not known. */
+  destroy(reason: unknown): void {
+    this.end(reason instanceof Error ? reason : new Error(String(reason)));
+  }
+
+  private end(reason: Error | undefined): void {
+    this.sealed = true;
+    this.isTransactionActive = false;
+    this.client?.removeListener('error', this.onLost);
+    void this['releasePostgresConnection'](reason);
+  }
+
+  /** A query on a broken connection fails in many ways; the loss itself is what matters. */
+  private explain(error: unknown): unknown {
+    return this.lost === undefined ? error : new ConnectionLostError(this.lost);
+  }
+}
+
+/** PostgreSQL answered COMMIT with an error of its own, so the transaction is rolled back. */
+function refused(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  // 40003 says itself that the outcome is unknown; an outage may strike after the commit.
+  return state !== undefined && state !== '40003' && !isOutageState(state);
+}

@@ -1,0 +1,59 @@
+import type { TransactionOptions } from '../database/index.js';
+import { milliseconds, type Duration } from './duration.js';
+import type { FingerprintSource } from './fingerprint.js';
+import type { IdempotentHandlerMetadata } from './idempotent-handler.decorator.js';
+import type { KeySource } from './key.js';
+
+const DEFAULT_RETENTION: Duration = '90d';
+const DEFAULT_TIMEOUT: Duration = '60s';
+/** Longer than a healthy handler takes, shorter than anyone wants a connection to wait. */
+const LOCK_TIMEOUT: Duration = '5s';
+
+/** An idempotent handler as it is used per message: every option checked, every default applied. */
+export interface Handler {
+  consumer: string;
+  keyFrom: KeySource;
+  fingerprint: FingerprintSource | undefined;
+  retentionMs: number;
+  transaction: TransactionOptions;
+  /** A request handler: its reply is kept with the key. */
+  storesReply: boolean;
+}
+
+/** @throws RangeError when an option is not usable */
+export function handlerFrom(
+  { keyFrom, options }: IdempotentHandlerMetadata,
+  consumer: string,
+  storesReply: boolean,
+): Handler {
+  checkKeySource(keyFrom);
+  return {
+    consumer: checkedConsumer(consumer),
+    keyFrom,
+    fingerprint: options.fingerprint,
+    retentionMs: milliseconds(options.retention ?? DEFAULT_RETENTION),
+    transaction: {
+      isolation: options.isolation ?? 'READ COMMITTED',
+      timeoutMs: milliseconds(options.timeout ?? DEFAULT_TIMEOUT),
+      lockTimeoutMs: milliseconds(LOCK_TIMEOUT),
+    },
+    storesReply,
+  };
+}
+
+function checkKeySource(keyFrom: KeySource): void {
+  const paths = typeof keyFrom === 'string' ? [keyFrom] : keyFrom;
+  if (
+    typeof paths !== 'function' &&
+    (paths.length === 0 || paths.some((path) => path.split('.').includes('')))
+  ) {
+    throw new RangeError('its key needs a path like "sale.id", and no part of it may be empty');
+  }
+}
+
+function checkedConsumer(consumer: string): string {
+  if (consumer.trim() === '' || consumer.includes('\0') || Buffer.byteLength(consumer) > 200) {
+    throw new RangeError('its consumer name must have 1 to 200 bytes');
+  }
+  return consumer;
+}

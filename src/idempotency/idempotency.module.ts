@@ -1,0 +1,29 @@
+import { Global, Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { HandlerExplorer } from './handler-explorer.js';
+import { HandlerRegistry } from './handler-registry.js';
+import { IDEMPOTENCY_OPTIONS, type IdempotencyOptions } from './idempotency.options.js';
+import { IdempotentProcessor } from './idempotent-processor.js';
+import { StartupCheck } from './startup-check.js';
+
+/** Global, because the decorator's interceptor is built in whichever module holds the handler. */
+@Global()
+@Module({})
+export class IdempotencyModule {
+  static forRootAsync(
+    options: Pick<FactoryProvider<IdempotencyOptions>, 'inject' | 'useFactory'>,
+  ): DynamicModule {
+    return {
+      module: IdempotencyModule,
+      imports: [DiscoveryModule],
+      providers: [
+        { provide: IDEMPOTENCY_OPTIONS, ...options },
+        HandlerExplorer,
+        HandlerRegistry,
+        IdempotentProcessor,
+        StartupCheck,
+      ],
+      exports: [HandlerRegistry, IdempotentProcessor],
+    };
+  }
+}

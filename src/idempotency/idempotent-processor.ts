@@ -1,0 +1,118 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import {
+  CommitOutcomeUnknownError,
+  inTransaction,
+  isDatabaseOutage,
+  isSerializationFailure,
+} from '../database/index.js';
+import { handlerSeconds, outcomes, type Outcome } from '../observability/index.js';
+import { InvalidKeyError, KeyBusyError, KeyReuseError } from './errors.js';
+import { fingerprint } from './fingerprint.js';
+import type { Handler } from './handler.js';
+import { businessKey } from './key.js';
+import { KeyQueue } from './key-queue.js';
+import { claim, storeReply, type Claim } from './processed-message.store.js';
+
+/** Runs of one delivery, when each ends in a serialization failure or a deadlock. */
+const SERIALIZATION_RUNS = 4;
+
+interface Result {
+  outcome: 'processed' | 'duplicate';
+  reply: unknown;
+}
+
+/** The heart of the template: one message, one key, one transaction. */
+@Injectable()
+export class IdempotentProcessor {
+  private readonly logger = new Logger(IdempotentProcessor.name);
+  private readonly queue = new KeyQueue();
+
+  constructor(private readonly dataSource: DataSource) {}
+
+  /**
+   * Runs the handler's work unless its key was processed before.
+   *
+   * @param work the handler, with its pipes; runs inside the transaction, and again after a
+   *   serialization failure
+   * @returns the handler's reply, or the stored one for a repeat
+   * @throws RejectedMessageError when the message is at fault, KeyBusyError, what the handler threw,
+   *   or one of the database folder's errors; in each case nothing of this delivery is stored, except
+   *   possibly under CommitOutcomeUnknownError
+   */
+  async process(
+    handler: Handler,
+    payload: unknown,
+    work: () => Promise<unknown>,
+  ): Promise<unknown> {
+    const { consumer } = handler;
+    const started = performance.now();
+    try {
+      const intent: Claim = {
+        consumer,
+        key: businessKey(consumer, handler.keyFrom, payload),
+        fingerprint: fingerprint(consumer, handler.fingerprint, payload),
+        retentionMs: handler.retentionMs,
+      };
+      const { outcome, reply } = await this.queue.run(`${consumer}\0${intent.key}`, () =>
+        this.untilSerialized(() => this.inOneTransaction(handler, intent, work)),
+      );
+      outcomes.inc({ consumer, outcome });
+      if (outcome === 'processed') {
+        handlerSeconds.observe({ consumer }, (performance.now() - started) / 1000);
+      } else {
+        this.logger.debug(`${consumer}: ${intent.key} is a duplicate.`);
+      }
+      return reply;
+    } catch (error) {
+      outcomes.inc({ consumer, outcome: outcomeOf(error) });
+      throw error;
+    }
+  }
+
+  private inOneTransaction(
+    handler: Handler,
+    intent: Claim,
+    work: () => Promise<unknown>,
+  ): Promise<Result> {
+    return inTransaction(this.dataSource, handler.transaction, async (transaction) => {
+      const processed = await claim(transaction, intent);
+      if (processed !== undefined) {
+        if (!sameIntent(processed.fingerprint, intent.fingerprint)) {
+          throw new KeyReuseError(intent.consumer, intent.key, processed.processed_at);
+        }
+        return { outcome: 'duplicate', reply: processed.reply ?? undefined };
+      }
+      const reply = await work();
+      if (handler.storesReply && reply !== undefined) {
+        await storeReply(transaction, intent, reply);
+      }
+      return { outcome: 'processed', reply };
+    });
+  }
+
+  private async untilSerialized(run: () => Promise<Result>): Promise<Result> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await run();
+      } catch (error) {
+        if (attempt >= SERIALIZATION_RUNS || !isSerializationFailure(error)) {
+          throw error;
+        }
+      }
+    }
+  }
+}
+
+/** A row without a fingerprint, or a handler without one, has nothing to compare. */
+function sameIntent(stored: Buffer | null, current: Buffer | null): boolean {
+  return stored === null || current === null || stored.equals(current);
+}
+
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof KeyReuseError) return 'key_reuse';
+  if (error instanceof InvalidKeyError) return 'invalid_key';
+  if (error instanceof KeyBusyError) return 'key_busy';
+  if (error instanceof CommitOutcomeUnknownError) return 'commit_unknown';
+  return isDatabaseOutage(error) ? 'database_unavailable' : 'failed';
+}

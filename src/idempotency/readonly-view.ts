@@ -1,0 +1,19 @@
+/**
+ * A view of plain data through which it cannot be changed, at any depth. A key function gets it, so
+ * that reading the key never alters what the handler sees. Copies nothing.
+ */
+export function readonlyView<T>(value: T): T {
+  return typeof value === 'object' && value !== null ? (new Proxy(value, READ_ONLY) as T) : value;
+}
+
+const refuse = (): never => {
+  throw new TypeError('a key function may only read the payload, and it tried to change it');
+};
+
+const READ_ONLY: ProxyHandler<object> = {
+  get: (target, property) => readonlyView(Reflect.get(target, property) as unknown),
+  set: refuse,
+  defineProperty: refuse,
+  deleteProperty: refuse,
+  setPrototypeOf: refuse,
+};

@@ -1,0 +1,52 @@
+import { HttpException } from '@nestjs/common';
+import { RpcException } from '@nestjs/microservices';
+import { PermanentError, UnprocessableMessageError } from './errors.js';
+
+/** What an error says about its message. */
+export type Failure =
+  /** It will fail every time. */
+  | { kind: 'permanent'; reason: string; error: unknown }
+  /** It failed, and may succeed later. */
+  | { kind: 'failed'; error: unknown }
+  /** Somebody else is processing it right now. Not an attempt. */
+  | { kind: 'busy'; error: unknown }
+  /** Something that every message needs is away. Not an attempt. */
+  | { kind: 'outage'; error: unknown };
+
+/** What the messaging folder cannot know by itself, and is told by the application. */
+export type Classify = (error: unknown) => Failure | undefined;
+
+/** What Nest throws when a guard returns false. */
+const FORBIDDEN_MESSAGE = 'Forbidden resource';
+const BAD_REQUEST = new Set([400, 422]);
+const REFUSED = new Set([401, 403]);
+
+export function failureOf(error: unknown, classify: Classify): Failure {
+  if (error instanceof UnprocessableMessageError) {
+    return { kind: 'permanent', reason: error.reason, error };
+  }
+  if (error instanceof PermanentError) {
+    return { kind: 'permanent', reason: 'permanent-error', error };
+  }
+  if (error instanceof RpcException && error.getError() === FORBIDDEN_MESSAGE) {
+    return { kind: 'permanent', reason: 'guard-refused', error };
+  }
+  // Pipes and guards are shared with HTTP and throw its exceptions.
+  if (error instanceof HttpException && REFUSED.has(error.getStatus())) {
+    return { kind: 'permanent', reason: 'guard-refused', error };
+  }
+  if (error instanceof HttpException && BAD_REQUEST.has(error.getStatus())) {
+    return { kind: 'permanent', reason: 'invalid-payload', error };
+  }
+  return classify(error) ?? { kind: 'failed', error };
+}
+
+const ORDER = ['permanent', 'busy', 'failed', 'outage'] as const;
+
+/**
+ * Of several handlers' failures of one message, the one that decides: as long as one may succeed
+ * later, the message comes back, and those that are done are duplicates then.
+ */
+export function decisive(failures: Failure[]): Failure | undefined {
+  return failures.toSorted((a, b) => ORDER.indexOf(b.kind) - ORDER.indexOf(a.kind))[0];
+}

@@ -1,0 +1,30 @@
+import { Global, Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
+import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
+import { ConfirmedPublisher } from './confirmed-publisher.js';
+import { DeliveryInterceptor } from './delivery.interceptor.js';
+import { EventPublisher } from './event-publisher.js';
+import { MESSAGING_OPTIONS, type MessagingOptions } from './messaging.options.js';
+import { ReliableRmqServer } from './reliable-rmq.server.js';
+import { RethrowFilter } from './rethrow.filter.js';
+
+/** Global, so that any feature can publish. */
+@Global()
+@Module({})
+export class MessagingModule {
+  static forRootAsync(
+    options: Pick<FactoryProvider<MessagingOptions>, 'inject' | 'useFactory'>,
+  ): DynamicModule {
+    return {
+      module: MessagingModule,
+      providers: [
+        { provide: MESSAGING_OPTIONS, ...options },
+        ConfirmedPublisher,
+        EventPublisher,
+        ReliableRmqServer,
+        { provide: APP_INTERCEPTOR, useClass: DeliveryInterceptor },
+        { provide: APP_FILTER, useClass: RethrowFilter },
+      ],
+      exports: [EventPublisher, ReliableRmqServer],
+    };
+  }
+}

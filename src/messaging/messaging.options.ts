@@ -1,0 +1,25 @@
+import type { Classify } from './failure.js';
+
+export const MESSAGING_OPTIONS = Symbol('MESSAGING_OPTIONS');
+
+export interface MessagingOptions {
+  url: string;
+  /** The service's queue; its retry and dead-letter queues are named after it. */
+  queue: string;
+  /** The topic exchange that the queue is bound to and that events are published on. */
+  exchange: string;
+  /** Messages in work at the same time. */
+  concurrency: number;
+  /** After the n-th failure the message waits for the n-th delay; after the last it is dead-lettered. */
+  retryDelaysMs: readonly number[];
+  /** How long a stop waits for handlers that have started. */
+  shutdownGraceMs: number;
+  /** What an error of another folder says about its message. */
+  classify: Classify;
+  /** Whether what was away is back. Asked again and again during an outage; may reject. */
+  isRecovered: () => Promise<boolean>;
+}
+
+/** Both connections of the process. */
+export const HEARTBEAT_SECONDS = 10;
+export const RECONNECT_SECONDS = 1;

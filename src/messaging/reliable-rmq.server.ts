@@ -1,0 +1,124 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { ServerRMQ, type MessageHandler } from '@nestjs/microservices';
+import type { ConfirmChannel } from 'amqplib';
+import { ConfirmedPublisher } from './confirmed-publisher.js';
+import type { Delivery } from './delivery.js';
+import { Dispatcher } from './dispatcher.js';
+import { runHandler, type RunHandler } from './handler-run.js';
+import { InFlight } from './in-flight.js';
+import {
+  HEARTBEAT_SECONDS,
+  MESSAGING_OPTIONS,
+  RECONNECT_SECONDS,
+  type MessagingOptions,
+} from './messaging.options.js';
+import { Outage } from './outage.js';
+import { QueueConsumer } from './queue-consumer.js';
+import { Routes } from './routes.js';
+import { Settlement } from './settlement.js';
+import { declareTopology } from './topology.js';
+
+type ListenCallback = (error?: unknown) => void;
+
+/**
+ * Nest's RabbitMQ transport with its settlement replaced: each message is settled once, after all its
+ * handlers have ended, and so after their transactions have committed. Nest's own never acknowledges,
+ * loses what has no handler, and stays deaf when the broker cancels it.
+ */
+@Injectable()
+export class ReliableRmqServer extends ServerRMQ {
+  private readonly routes = new Routes();
+  private readonly inFlight = new InFlight();
+  private readonly consumer: QueueConsumer;
+  private readonly outage: Outage;
+  private readonly dispatcher: Dispatcher;
+  private readonly settlement: Settlement;
+
+  constructor(
+    @Inject(MESSAGING_OPTIONS) private readonly messaging: MessagingOptions,
+    publisher: ConfirmedPublisher,
+  ) {
+    super({
+      urls: [messaging.url],
+      queue: messaging.queue,
+      noAck: false,
+      socketOptions: {
+        heartbeatIntervalInSeconds: HEARTBEAT_SECONDS,
+        reconnectTimeInSeconds: RECONNECT_SECONDS,
+      },
+    });
+    this.consumer = new QueueConsumer({
+      queue: messaging.queue,
+      concurrency: messaging.concurrency,
+      onDelivery: (delivery) => this.inFlight.add(this.process(delivery)),
+      onCancelled: () => this.onCancelled(),
+    });
+    this.outage = new Outage(this.consumer, messaging.isRecovered);
+    this.dispatcher = new Dispatcher(this.routes, publisher, messaging.classify, this.runHandler);
+    this.settlement = new Settlement(messaging, publisher, this.outage);
+  }
+
+  /** Why messages are not being consumed right now, or undefined when they are. */
+  get notConsumingBecause(): string | undefined {
+    if (this.outage.active) {
+      return 'paused during an outage';
+    }
+    return this.consumer.consuming ? undefined : 'not connected to the queue';
+  }
+
+  override addHandler(pattern: unknown, handler: MessageHandler, isEvent = false): void {
+    // Not chained by `next` as Nest does it: each handler of a message runs and fails by itself.
+    this.routes.add(pattern, handler, isEvent);
+  }
+
+  /** Runs for every new channel, also after a reconnect. */
+  override async setupChannel(channel: ConfirmChannel, callback: ListenCallback): Promise<void> {
+    try {
+      await declareTopology(channel, { ...this.messaging, patterns: this.routes.patterns() });
+      await this.consumer.attach(channel);
+      callback();
+    } catch (error) {
+      // Thrown, it would be an unhandled rejection. At start it ends listen(); later, the refused
+      // declaration has closed the connection, and the next one tries again.
+      this.logger.error(error);
+      callback(error);
+    }
+  }
+
+  /** Cancels, waits for what has started, then gives up the connection: the rest is redelivered. */
+  override async close(): Promise<void> {
+    this.outage.stop();
+    await this.inFlight.drain(this.messaging.shutdownGraceMs, this.consumer.stop());
+    await super.close();
+  }
+
+  /** Never rejects. */
+  private async process(delivery: Delivery): Promise<void> {
+    try {
+      const failure = await this.dispatcher.dispatch(delivery.message);
+      if (failure === undefined) {
+        this.settlement.acknowledge(delivery);
+      } else {
+        await this.settlement.fail(delivery, failure);
+      }
+    } catch (error) {
+      // The channel is gone, and its messages are being delivered again.
+      this.logger.warn(`Not settled, will be redelivered: ${String(error)}`);
+    }
+  }
+
+  private readonly runHandler: RunHandler = (handler, data, context) =>
+    new Promise((resolve, reject) => {
+      this.runWithProcessingHooks(context, async (end) => {
+        await runHandler(handler, data, context).then(resolve, reject);
+        end();
+      });
+    });
+
+  private onCancelled(): void {
+    this.logger.error(
+      `The broker cancelled the consumer of ${this.messaging.queue}; reconnecting.`,
+    );
+    (this.server as { reconnect(): void } | null)?.reconnect();
+  }
+}

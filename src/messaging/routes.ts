@@ -1,0 +1,80 @@
+import type { MessageHandler, MsPattern } from '@nestjs/microservices';
+import { transformPatternToRoute } from '@nestjs/microservices/utils/index.js';
+
+interface Route {
+  pattern: string;
+  words: string[];
+  handler: MessageHandler;
+  isEvent: boolean;
+}
+
+export interface Match {
+  handlers: MessageHandler[];
+  isRequest: boolean;
+}
+
+/** A pattern as text: an object, or the JSON of one, in Nest's canonical form. */
+export function routeOf(pattern: unknown): string {
+  if (typeof pattern === 'string') {
+    return pattern.startsWith('{') ? routeOfJson(pattern) : pattern;
+  }
+  return transformPatternToRoute(pattern as MsPattern);
+}
+
+function routeOfJson(pattern: string): string {
+  try {
+    return transformPatternToRoute(JSON.parse(pattern) as MsPattern);
+  } catch {
+    return pattern;
+  }
+}
+
+/** The handlers by pattern. Patterns are topics: `*` is one word, `#` any number of words. */
+export class Routes {
+  private readonly routes: Route[] = [];
+
+  add(declared: unknown, handler: MessageHandler, isEvent: boolean): void {
+    const pattern = routeOf(declared);
+    this.routes.push({ pattern, words: pattern.split('.'), handler, isEvent });
+  }
+
+  /** Every pattern once, to bind the queue with. */
+  patterns(): string[] {
+    return [...new Set(this.routes.map((route) => route.pattern))];
+  }
+
+  /**
+   * The event handlers whose patterns match, all of them: the broker delivers one copy, however many
+   * bindings match. A request has one handler.
+   */
+  match(pattern: string): Match {
+    const words = pattern.split('.');
+    const matching = this.routes.filter(
+      (route) => route.pattern === pattern || matches(route.words, words),
+    );
+    const request =
+      matching.find((route) => !route.isEvent && route.pattern === pattern) ??
+      matching.find((route) => !route.isEvent);
+    return request === undefined
+      ? { handlers: matching.map((route) => route.handler), isRequest: false }
+      : { handlers: [request.handler], isRequest: true };
+  }
+}
+
+function matches(pattern: string[], words: string[], from = 0, at = 0): boolean {
+  const word = pattern[from];
+  if (word === undefined) {
+    return at === words.length;
+  }
+  if (word === '#') {
+    return (
+      matches(pattern, words, from + 1, at) ||
+      (at < words.length && matches(pattern, words, from, at + 1))
+    );
+  }
+  return (
+    at < words.length &&
+    (word === '*' || word === words[at]) &&
+    matches(pattern, words, from + 1, at + 1)
+  );
+}

@@ -1,0 +1,9 @@
+export {
+  handlerSeconds,
+  outcomes,
+  registry,
+  settlements,
+  type Outcome,
+  type Settlement,
+} from './metrics.js';
+export { redactUrls } from './redact.js';

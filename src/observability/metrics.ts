@@ -1,0 +1,42 @@
+import { Counter, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+/** How one delivery to one consumer ended. */
+export type Outcome =
+  | 'processed'
+  | 'duplicate'
+  | 'key_reuse'
+  | 'invalid_key'
+  | 'failed'
+  | 'key_busy'
+  | 'commit_unknown'
+  | 'database_unavailable';
+
+/** What the broker was told about one message. */
+export type Settlement = 'acknowledged' | 'retried' | 'delayed' | 'dead_lettered' | 'handed_back';
+
+export const registry = new Registry();
+
+collectDefaultMetrics({ register: registry });
+
+/** Labels are low in cardinality on purpose: never a key or a message id. */
+export const outcomes = new Counter({
+  name: 'inbox_outcomes_total',
+  help: 'Deliveries to idempotent handlers by how they ended.',
+  labelNames: ['consumer', 'outcome'],
+  registers: [registry],
+});
+
+export const handlerSeconds = new Histogram({
+  name: 'inbox_handler_duration_seconds',
+  help: 'From taking a connection to the end of COMMIT, for deliveries that were processed.',
+  labelNames: ['consumer'],
+  buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
+  registers: [registry],
+});
+
+export const settlements = new Counter({
+  name: 'inbox_settlements_total',
+  help: 'Messages by what the broker was told.',
+  labelNames: ['settlement', 'reason'],
+  registers: [registry],
+});

@@ -1,0 +1,64 @@
+import { ConsoleLogger, Logger, type LogLevel } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { AppModule } from './app.module.js';
+import { appConfig, type AppConfig } from './config/index.js';
+import { ReliableRmqServer } from './messaging/index.js';
+
+const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
+
+/**
+ * Starts the service. Checks come before consuming: no message is taken by a service that is not safe
+ * to run. HTTP answers as soon as the checks have passed, also while the broker is away.
+ *
+ * @throws ConfigurationError, StartupFaultsError, TopologyError, or what a server answered
+ */
+export async function start(): Promise<void> {
+  const app = await NestFactory.create<NestExpressApplication>(AppModule, {
+    abortOnError: false,
+    bufferLogs: true,
+  });
+  const config = app.get<AppConfig>(appConfig.KEY);
+  app.useLogger(loggerOf(config));
+  const server = app.get(ReliableRmqServer);
+  app.connectMicroservice({ strategy: server }, { inheritAppConfig: true });
+  stopOnSignals(app, server);
+  await app.init();
+  await app.listen(config.port);
+  await app.startAllMicroservices();
+  new Logger('Start').log(`${config.serviceName} is consuming.`);
+}
+
+function loggerOf({ logFormat, logLevel }: AppConfig): ConsoleLogger {
+  const json = logFormat === undefined ? !process.stdout.isTTY : logFormat === 'json';
+  const logLevels = LEVELS.slice(0, LEVELS.indexOf(logLevel) + 1);
+  return new ConsoleLogger({ json, colors: !json, logLevels });
+}
+
+/**
+ * The first signal stops in order: no new messages, wait for those that have started while probes are
+ * still answered, then close. A second one does not wait.
+ */
+function stopOnSignals(app: NestExpressApplication, server: ReliableRmqServer): void {
+  const logger = new Logger('Stop');
+  let stopping = false;
+  const stop = async (signal: NodeJS.Signals): Promise<void> => {
+    if (stopping) {
+      logger.warn(`${signal} again: stopping at once.`);
+      process.exit(1);
+    }
+    stopping = true;
+    logger.log(`${signal}: finishing the messages that have started.`);
+    await server.close();
+    await app.close();
+    process.exit(0);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, (received) => {
+      stop(received).catch((error: unknown) => {
+        logger.error(error);
+        process.exit(1);
+      });
+    });
+  }
+}
