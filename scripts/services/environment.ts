@@ -20,10 +20,7 @@ export async function fromEnvironment(servers: readonly Server[]): Promise<Map<s
 /** In a shell with the output of `services env`, the variables name a server that we may start again. */
 export function isOurs(server: Server, urls: Urls): boolean {
   const ours = urlsOf(server, readState());
-  return (
-    ours !== undefined &&
-    Object.entries(ours).every(([name, url]) => urls[name as keyof Urls] === url)
-  );
+  return ours !== undefined && mainUrl(ours) === mainUrl(urls);
 }
 
 /** The one that the server's variable holds; others are derived from it. */

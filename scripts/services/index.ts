@@ -56,7 +56,7 @@ export async function down({
   await withLock(log, async () => {
     const state = readState();
     for (const way of ways) await way.stop({ state, data, log });
-    if (!data) return;
+    if (!data || Object.keys(state.servers).length === 0) return;
     // Ports and passwords stay, so that URLs which somebody has copied are right again after the next start.
     for (const entry of Object.values(state.servers)) entry.initialised = false;
     writeState(state);
