@@ -1,5 +1,5 @@
 import { compose } from './compose.js';
-import { fromEnvironment, isOurs, mainUrl } from './environment.js';
+import { foreignUrls, fromEnvironment, mainUrl } from './environment.js';
 import { ServicesError } from './errors.js';
 import { withLock } from './lock.js';
 import { packages } from './packages.js';
@@ -36,10 +36,10 @@ const silent: Log = () => {};
  * servers of this checkout, started when necessary. Throws a {@link ServicesError} whose message says what to do.
  */
 export async function up({ log = silent }: Options = {}): Promise<ServiceUrls> {
-  const given = await fromEnvironment(servers);
+  let state = readState({ lenient: true }); // of no interest when the environment has every URL
+  const given = await fromEnvironment(servers, state);
   const ours = servers.filter(({ name }) => !given.has(name));
   if (ours.length > 0) {
-    let state = readState();
     if ((await silentOnes(ours, state)).length > 0) {
       state = await withLock(log, () => startSilentOnes(ours, log));
     }
@@ -73,9 +73,8 @@ export async function status(): Promise<ServerStatus[]> {
   const state = readState();
   return Promise.all(
     servers.map(async (server) => {
-      const given = server.fromEnvironment(process.env);
-      const urls = given ?? urlsOf(server, state);
-      const foreign = given !== undefined && !isOurs(server, given);
+      const foreign = foreignUrls(server, state);
+      const urls = foreign ?? urlsOf(server, state);
       return {
         name: server.name,
         title: server.title,

@@ -31,15 +31,18 @@ export function urlsOf(server: Server, state: State): Urls | undefined {
   return known && server.urls(known);
 }
 
-/** What this checkout remembers. A copied folder brings its original's memory along, which must not be used. */
-export function readState(): State {
+/**
+ * What this checkout remembers. A copied folder brings its original's memory along, which must not be used.
+ * `lenient` takes another user's memory, which cannot be read, for none.
+ */
+export function readState({ lenient = false } = {}): State {
   const nothing: State = { checkout: root, servers: {} };
   try {
     const state = JSON.parse(readFileSync(file, 'utf8')) as State;
     return state.checkout === root ? state : nothing;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOENT' || error instanceof SyntaxError) return nothing;
+    if (code === 'ENOENT' || error instanceof SyntaxError || lenient) return nothing;
     throw unusable(error);
   }
 }
