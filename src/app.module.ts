@@ -4,14 +4,13 @@ import { APP_PIPE } from '@nestjs/core';
 import { DataSource } from 'typeorm';
 import { CommissionsModule } from './commissions/index.js';
 import { appConfig, type AppConfig } from './config/index.js';
-import { DatabaseModule } from './database/index.js';
+import { DatabaseModule, isWritable } from './database/index.js';
 import { classify } from './failures.js';
 import { HealthModule } from './health/index.js';
 import { IdempotencyModule } from './idempotency/index.js';
 import { MessagingModule } from './messaging/index.js';
-import { isWritable } from './database/index.js';
 
-/** The map. The only file that turns configuration into options, and that knows every folder. */
+/** What every service of this template has. Configuration becomes options here and nowhere else. */
 @Module({
   imports: [
     ConfigModule.forRoot({ isGlobal: true, ignoreEnvFile: true, load: [appConfig] }),
@@ -45,8 +44,11 @@ import { isWritable } from './database/index.js';
       }),
     }),
     HealthModule,
-    CommissionsModule,
   ],
   providers: [{ provide: APP_PIPE, useClass: StandardSchemaValidationPipe }],
 })
+export class PlatformModule {}
+
+/** The map: the platform, and one module for each feature. */
+@Module({ imports: [PlatformModule, CommissionsModule] })
 export class AppModule {}

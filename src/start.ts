@@ -1,6 +1,5 @@
-import { ConsoleLogger, Logger, type LogLevel } from '@nestjs/common';
+import { ConsoleLogger, Logger, type INestApplication, type LogLevel } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import { appConfig, type AppConfig } from './config/index.js';
 import { ReliableRmqServer } from './messaging/index.js';
@@ -8,25 +7,28 @@ import { ReliableRmqServer } from './messaging/index.js';
 const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
 
 /**
- * Starts the service. Checks come before consuming: no message is taken by a service that is not safe
- * to run. HTTP answers as soon as the checks have passed, also while the broker is away.
+ * Starts the service as a process: with its configured log, stopping on signals.
  *
  * @throws ConfigurationError, StartupFaultsError, TopologyError, or what a server answered
  */
 export async function start(): Promise<void> {
-  const app = await NestFactory.create<NestExpressApplication>(AppModule, {
-    abortOnError: false,
-    bufferLogs: true,
-  });
-  const config = app.get<AppConfig>(appConfig.KEY);
-  app.useLogger(loggerOf(config));
-  const server = app.get(ReliableRmqServer);
-  app.connectMicroservice({ strategy: server }, { inheritAppConfig: true });
-  stopOnSignals(app, server);
+  const app = await NestFactory.create(AppModule, { abortOnError: false, bufferLogs: true });
+  app.useLogger(loggerOf(app.get<AppConfig>(appConfig.KEY)));
+  stopOnSignals(app);
+  await serve(app);
+}
+
+/**
+ * Checks, then consumes: no message is taken by a service that is not safe to run. HTTP answers as soon
+ * as the checks have passed, also while the broker is away.
+ */
+export async function serve(app: INestApplication): Promise<void> {
+  const { port, serviceName } = app.get<AppConfig>(appConfig.KEY);
+  app.connectMicroservice({ strategy: app.get(ReliableRmqServer) }, { inheritAppConfig: true });
   await app.init();
-  await app.listen(config.port);
+  await app.listen(port);
   await app.startAllMicroservices();
-  new Logger('Start').log(`${config.serviceName} is consuming.`);
+  new Logger('Start').log(`${serviceName} is consuming.`);
 }
 
 function loggerOf({ logFormat, logLevel }: AppConfig): ConsoleLogger {
@@ -39,7 +41,7 @@ function loggerOf({ logFormat, logLevel }: AppConfig): ConsoleLogger {
  * The first signal stops in order: no new messages, wait for those that have started while probes are
  * still answered, then close. A second one does not wait.
  */
-function stopOnSignals(app: NestExpressApplication, server: ReliableRmqServer): void {
+function stopOnSignals(app: INestApplication): void {
   const logger = new Logger('Stop');
   let stopping = false;
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
@@ -49,7 +51,7 @@ function stopOnSignals(app: NestExpressApplication, server: ReliableRmqServer): 
     }
     stopping = true;
     logger.log(`${signal}: finishing the messages that have started.`);
-    await server.close();
+    await app.get(ReliableRmqServer).close();
     await app.close();
     process.exit(0);
   };

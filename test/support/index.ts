@@ -29,3 +29,4 @@ export { startService, type ServiceProcess, type ServiceOptions } from './servic
 export { watchSettlements, type Settlements } from './settlements.js';
 export { createTcpProxy, type TcpProxy } from './tcp-proxy.js';
 export type { Direction, Interceptor, Verdict } from './proxied-connection.js';
+export { createTestApp, TestApp, type LogLine, type TestAppOptions } from './test-app.js';
