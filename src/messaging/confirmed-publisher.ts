@@ -81,9 +81,7 @@ export class ConfirmedPublisher implements OnApplicationShutdown {
   }
 
   private onReturn(message: Message): void {
-    const id = (message.properties.headers as Record<string, unknown> | undefined)?.[
-      HEADER.publishId
-    ];
+    const id: unknown = message.properties.headers?.[HEADER.publishId];
     this.returned.add(String(id));
   }
 }
