@@ -33,12 +33,13 @@ export async function install(servers: readonly Server[], log: Log): Promise<voi
   const script = join(root, 'scripts/services/install-packages.sh');
   const wanted = servers.map(({ debian }) => `${debian.name}:${debian.minimum}`);
   const [program, ...args] = [...((await becomeRoot()) ?? []), 'sh', script, ...wanted];
+  const variables = servers.map(({ variable }) => variable).join(' and ');
   const onLine = (line: string): void => {
     if (/^(Setting up|Fetched|Waiting)/.test(line)) log(line);
   };
   await run(program!, args, { folder: '/', timeoutMs: 900_000, onLine }).catch((error: unknown) => {
     throw new ServicesError(
-      `${reasonOf(error)}\nInstall them yourself (sudo apt-get install ${names(servers)}) and try again, or see docs/services.md for other ways.`,
+      `${reasonOf(error)}\nWithout these packages: use Docker, or set ${variables} to servers that you have (docs/services.md).`,
     );
   });
 }

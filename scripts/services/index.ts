@@ -36,7 +36,7 @@ const silent: Log = () => {};
  * servers of this checkout, started when necessary. Throws a {@link ServicesError} whose message says what to do.
  */
 export async function up({ log = silent }: Options = {}): Promise<ServiceUrls> {
-  let state = readState({ lenient: true }); // of no interest when the environment has every URL
+  let state = remembered();
   const given = await fromEnvironment(servers, state);
   const ours = servers.filter(({ name }) => !given.has(name));
   if (ours.length > 0) {
@@ -70,7 +70,7 @@ export async function reset(options: Options = {}): Promise<ServiceUrls> {
 }
 
 export async function status(): Promise<ServerStatus[]> {
-  const state = readState();
+  const state = remembered();
   return Promise.all(
     servers.map(async (server) => {
       const foreign = foreignUrls(server, state);
@@ -85,6 +85,10 @@ export async function status(): Promise<ServerStatus[]> {
     }),
   );
 }
+
+/** Of no interest, and perhaps another user's, when the environment has every URL. */
+const remembered = (): State =>
+  readState({ lenient: servers.every((server) => server.fromEnvironment(process.env)) });
 
 const answersAt = (server: Server, urls: Urls): Promise<boolean> =>
   server.check(urls).then(

@@ -26,7 +26,6 @@ for wanted in "$@"; do
   version=$(apt-cache show --no-all-versions "$name" | sed -n 's/^Version: \([0-9]*:\)\{0,1\}//p')
   if ! dpkg --compare-versions "$version" ge "$oldest"; then
     echo "This system's package $name is ${version:-missing}; at least $oldest is needed." >&2
-    echo "Use Docker, or set DATABASE_URL and RABBITMQ_URL to servers that you have." >&2
     exit 1
   fi
   names="$names $name"
