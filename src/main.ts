@@ -1,19 +1,23 @@
 import 'reflect-metadata';
 import { Logger } from '@nestjs/common';
+import { ConfigurationError } from './config/index.js';
+import { DatabaseUnavailableError } from './database/index.js';
+import { StartupFaultsError } from './idempotency/index.js';
+import { TopologyError } from './messaging/index.js';
 import { redactUrls } from './observability/index.js';
 import { start } from './start.js';
 
-const logger = new Logger('Main');
-
-// Work that nobody awaits cannot spoil a transaction; it is a defect to be seen, not a reason to stop.
-process.on('unhandledRejection', (reason) => {
-  const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-  logger.error(`A promise was not awaited and failed: ${redactUrls(text)}`);
-});
+/** Errors that tell their reader what to do. Any other is a defect, and its place matters. */
+const EXPLAINED = [ConfigurationError, DatabaseUnavailableError, StartupFaultsError, TopologyError];
 
 try {
   await start();
 } catch (error) {
-  logger.fatal(redactUrls(error instanceof Error ? error.message : String(error)));
+  const explained = EXPLAINED.some((type) => error instanceof type);
+  const text =
+    error instanceof Error
+      ? ((explained ? undefined : error.stack) ?? error.message)
+      : String(error);
+  new Logger('Start').fatal(redactUrls(text));
   process.exit(1);
 }

@@ -1,10 +1,9 @@
-import { ConsoleLogger, Logger, type INestApplication, type LogLevel } from '@nestjs/common';
+import { Logger, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { appConfig, type AppConfig } from './config/index.js';
 import { ReliableRmqServer } from './messaging/index.js';
-
-const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
+import { ServiceLogger } from './observability/index.js';
 
 /**
  * Starts the service as a process: with its configured log, stopping on signals.
@@ -12,8 +11,13 @@ const LEVELS: LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose']
  * @throws ConfigurationError, StartupFaultsError, TopologyError, or what a server answered
  */
 export async function start(): Promise<void> {
-  const app = await NestFactory.create(AppModule, { abortOnError: false, bufferLogs: true });
-  app.useLogger(loggerOf(app.get<AppConfig>(appConfig.KEY)));
+  const { logFormat, logLevel } = appConfig();
+  const logger = new ServiceLogger(logFormat, logLevel);
+  // Work that nobody awaits cannot spoil a transaction: a defect to be seen, not a reason to stop.
+  process.on('unhandledRejection', (reason) =>
+    logger.error(reason, undefined, 'UnhandledRejection'),
+  );
+  const app = await NestFactory.create(AppModule, { abortOnError: false, logger });
   stopOnSignals(app);
   await serve(app);
 }
@@ -29,12 +33,6 @@ export async function serve(app: INestApplication): Promise<void> {
   await app.listen(port);
   await app.startAllMicroservices();
   new Logger('Start').log(`${serviceName} is consuming.`);
-}
-
-function loggerOf({ logFormat, logLevel }: AppConfig): ConsoleLogger {
-  const json = logFormat === undefined ? !process.stdout.isTTY : logFormat === 'json';
-  const logLevels = LEVELS.slice(0, LEVELS.indexOf(logLevel) + 1);
-  return new ConsoleLogger({ json, colors: !json, logLevels });
 }
 
 /**

@@ -47,5 +47,14 @@ export function loadDatabaseUrl(environment: Environment): string {
   return parseEnvironment(databaseSchema, environment).DATABASE_URL;
 }
 
-/** Injected as `@Inject(appConfig.KEY) config: AppConfig`. */
-export const appConfig = registerAs('app', (): AppConfig => loadAppConfig(processEnvironment()));
+let loaded: AppConfig | undefined;
+
+/**
+ * The configuration of this process, read once. Injected as `@Inject(appConfig.KEY) config: AppConfig`.
+ *
+ * @throws ConfigurationError
+ */
+export const appConfig = registerAs(
+  'app',
+  (): AppConfig => (loaded ??= loadAppConfig(processEnvironment())),
+);

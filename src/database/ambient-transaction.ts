@@ -15,6 +15,9 @@ export interface TransactionOptions {
   lockTimeoutMs: number;
 }
 
+/** The transactions of this process that have begun and not ended. */
+const open = new Set<TransactionQueryRunner>();
+
 const ambient = new AsyncLocalStorage<TransactionQueryRunner | undefined>();
 
 /**
@@ -31,6 +34,7 @@ export async function inTransaction<T>(
 ): Promise<T> {
   const runner = new TransactionQueryRunner(dataSource);
   await runner.begin(beginStatement(options));
+  open.add(runner);
   try {
     const working = ambient.run(runner, () => work(runner));
     const result = await withinTime(
@@ -50,6 +54,8 @@ export async function inTransaction<T>(
       await runner.rollback();
     }
     throw error;
+  } finally {
+    open.delete(runner);
   }
 }
 
@@ -75,6 +81,16 @@ export function joinAmbientTransaction(dataSource: DataSource): DataSource {
     }
     const runner = new PooledQueryRunner(dataSource.driver as PostgresDriver, mode);
     return Object.assign(runner, { manager: dataSource.createEntityManager(runner) });
+  };
+  const destroy = dataSource.destroy.bind(dataSource);
+  dataSource.destroy = async (): Promise<void> => {
+    // Who closes the pool does not wait for handlers that had their time; PostgreSQL rolls them back.
+    for (const runner of open) {
+      if (runner.dataSource === dataSource) {
+        runner.destroy(new Error('the service is stopping'));
+      }
+    }
+    await destroy();
   };
   return dataSource;
 }

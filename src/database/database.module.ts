@@ -1,8 +1,9 @@
 import { Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type DataSourceOptions } from 'typeorm';
 import { joinAmbientTransaction } from './ambient-transaction.js';
 import { dataSourceOptions, type DatabaseOptions } from './data-source.js';
+import { DatabaseUnavailableError } from './errors.js';
 
 const START_ATTEMPTS = 5;
 const START_RETRY_MS = 1_000;
@@ -24,10 +25,18 @@ export class DatabaseModule {
             retryAttempts: START_ATTEMPTS,
             retryDelay: START_RETRY_MS,
           }),
-          dataSourceFactory: async (resolved) =>
-            joinAmbientTransaction(await new DataSource(resolved!).initialize()),
+          dataSourceFactory: async (resolved) => joinAmbientTransaction(await connect(resolved!)),
         }),
       ],
     };
+  }
+}
+
+/** @throws DatabaseUnavailableError */
+async function connect(options: DataSourceOptions): Promise<DataSource> {
+  try {
+    return await new DataSource(options).initialize();
+  } catch (error) {
+    throw new DatabaseUnavailableError(error);
   }
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { InvalidFingerprintError } from './errors.js';
+import { readonlyView } from './readonly-view.js';
 
 /**
  * What a handler's messages are compared by when a key returns: the whole payload, the fields that a
@@ -24,7 +25,7 @@ export function fingerprint(
     return null;
   }
   try {
-    const compared = source === undefined ? payload : source(payload);
+    const compared = source === undefined ? payload : source(readonlyView(payload));
     return hash('sha256', canonicalJson(compared), 'buffer');
   } catch (error) {
     throw new InvalidFingerprintError(consumer, String(error), error);

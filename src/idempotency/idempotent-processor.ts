@@ -81,7 +81,7 @@ export class IdempotentProcessor {
         if (!sameIntent(processed.fingerprint, intent.fingerprint)) {
           throw new KeyReuseError(intent.consumer, intent.key, processed.processed_at);
         }
-        return { outcome: 'duplicate', reply: processed.reply ?? undefined };
+        return { outcome: 'duplicate', reply: parseReply(processed.reply) };
       }
       const reply = await work();
       if (handler.storesReply && reply !== undefined) {
@@ -107,6 +107,10 @@ export class IdempotentProcessor {
 /** A row without a fingerprint, or a handler without one, has nothing to compare. */
 function sameIntent(stored: Buffer | null, current: Buffer | null): boolean {
   return stored === null || current === null || stored.equals(current);
+}
+
+function parseReply(reply: string | null): unknown {
+  return reply === null ? undefined : (JSON.parse(reply) as unknown);
 }
 
 function outcomeOf(error: unknown): Outcome {

@@ -12,7 +12,8 @@ export interface Claim {
 /** What is known of a key that somebody has claimed before. */
 export interface ProcessedMessage {
   fingerprint: Buffer | null;
-  reply: unknown;
+  /** The reply's JSON; null when there was none. A reply of null is the text `null`. */
+  reply: string | null;
   processed_at: Date;
 }
 
@@ -22,7 +23,7 @@ const INSERT = `
   ON CONFLICT (consumer, key) DO NOTHING`;
 
 const SELECT = `
-  SELECT fingerprint, reply, processed_at FROM processed_message WHERE consumer = $1 AND key = $2`;
+  SELECT fingerprint, reply::text AS reply, processed_at FROM processed_message WHERE consumer = $1 AND key = $2`;
 
 const SET_REPLY = `UPDATE processed_message SET reply = $3 WHERE consumer = $1 AND key = $2`;
 

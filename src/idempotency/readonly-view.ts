@@ -7,7 +7,7 @@ export function readonlyView<T>(value: T): T {
 }
 
 const refuse = (): never => {
-  throw new TypeError('a key function may only read the payload, and it tried to change it');
+  throw new TypeError('the payload may only be read here, not changed');
 };
 
 const READ_ONLY: ProxyHandler<object> = {

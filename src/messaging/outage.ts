@@ -12,6 +12,7 @@ export class Outage {
   private readonly logger = new Logger(Outage.name);
   private pausing: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
+  private stopped = false;
 
   constructor(
     private readonly consumer: QueueConsumer,
@@ -34,10 +35,14 @@ export class Outage {
 
   /** Probes no more, because the service stops. */
   stop(): void {
+    this.stopped = true;
     clearTimeout(this.timer);
   }
 
   private probeIn(delayMs: number): void {
+    if (this.stopped) {
+      return;
+    }
     this.timer = setTimeout(() => void this.probe(delayMs), delayMs);
   }
 

@@ -7,3 +7,4 @@ export {
   type Settlement,
 } from './metrics.js';
 export { redactUrls } from './redact.js';
+export { ServiceLogger } from './service-logger.js';
