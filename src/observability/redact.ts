@@ -1,4 +1,5 @@
-const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)\S*@/gi;
+/** Not file URLs: they hold no password, and name the packages in a stack trace. */
+const CREDENTIALS = /\b(?!file:)([a-z][a-z0-9+.-]*:\/\/)\S*@/gi;
 
 /**
  * Takes user and password out of every URL in a text. Works on malformed URLs too, where a password
