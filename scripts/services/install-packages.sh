@@ -6,6 +6,8 @@ set -eu
 policy=/usr/sbin/policy-rc.d
 cluster=/etc/postgresql-common/createcluster.d/nestjs-idempotent-consumer.conf
 mark='# temporary, of nestjs-idempotent-consumer'
+lock='-o DPkg::Lock::Timeout=300'
+export DEBIAN_FRONTEND=noninteractive
 
 cleanup() {
   rm -f "$cluster"
@@ -13,9 +15,6 @@ cleanup() {
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
-
-export DEBIAN_FRONTEND=noninteractive
-lock='-o DPkg::Lock::Timeout=300'
 
 apt-get update -q $lock
 
@@ -39,6 +38,8 @@ fi
 mkdir -p "$(dirname "$cluster")"
 echo 'create_main_cluster = false' >"$cluster"
 
+# What an interrupted installation has left half-done, ours for instance, stops every later one.
+dpkg --configure -a
 apt-get install -q -y --no-install-recommends $lock -o Dpkg::Options::=--force-confold $names
 
 # Nor at the next boot: nobody asked for a broker on the default port.
