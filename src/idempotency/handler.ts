@@ -9,6 +9,9 @@ const DEFAULT_TIMEOUT: Duration = '60s';
 /** Longer than a healthy handler takes, shorter than anyone wants a connection to wait. */
 const LOCK_TIMEOUT: Duration = '5s';
 
+/** What a timer can hold; past it, it would fire at once. */
+const MAX_TIMEOUT: Duration = '24d';
+
 /** An idempotent handler as it is used per message: every option checked, every default applied. */
 export interface Handler {
   consumer: string;
@@ -34,7 +37,7 @@ export function handlerFrom(
     retentionMs: milliseconds(options.retention ?? DEFAULT_RETENTION),
     transaction: {
       isolation: options.isolation ?? 'READ COMMITTED',
-      timeoutMs: milliseconds(options.timeout ?? DEFAULT_TIMEOUT),
+      timeoutMs: checkedTimeout(options.timeout ?? DEFAULT_TIMEOUT),
       lockTimeoutMs: milliseconds(LOCK_TIMEOUT),
     },
     storesReply,
@@ -49,6 +52,14 @@ function checkKeySource(keyFrom: KeySource): void {
   ) {
     throw new RangeError('its key needs a path like "sale.id", and no part of it may be empty');
   }
+}
+
+function checkedTimeout(timeout: Duration): number {
+  const timeoutMs = milliseconds(timeout);
+  if (timeoutMs > milliseconds(MAX_TIMEOUT)) {
+    throw new RangeError(`its timeout of ${timeout} is too long: at most ${MAX_TIMEOUT}`);
+  }
+  return timeoutMs;
 }
 
 function checkedConsumer(consumer: string): string {
