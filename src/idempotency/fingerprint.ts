@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { InvalidFingerprintError } from './errors.js';
-import { readonlyView } from './readonly-view.js';
+import { pick, textOf } from './payload-function.js';
 
 /**
  * What a handler's messages are compared by when a key returns: the whole payload, the fields that a
@@ -25,10 +25,10 @@ export function fingerprint(
     return null;
   }
   try {
-    const compared = source === undefined ? payload : source(readonlyView(payload));
+    const compared = source === undefined ? payload : pick(source, payload);
     return hash('sha256', canonicalJson(compared), 'buffer');
   } catch (error) {
-    throw new InvalidFingerprintError(consumer, String(error), error);
+    throw new InvalidFingerprintError(consumer, textOf(error), error);
   }
 }
 

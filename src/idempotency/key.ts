@@ -1,5 +1,5 @@
 import { InvalidKeyError } from './errors.js';
-import { readonlyView } from './readonly-view.js';
+import { pick, textOf } from './payload-function.js';
 
 /** PostgreSQL indexes at most about 2,700 bytes; a business key is far shorter. */
 const MAX_KEY_BYTES = 512;
@@ -40,9 +40,9 @@ export function businessKey(consumer: string, source: KeySource, payload: unknow
 function read(consumer: string, source: KeySource, payload: unknown): unknown {
   if (typeof source === 'function') {
     try {
-      return source(readonlyView(payload));
+      return pick(source, payload);
     } catch (error) {
-      throw new InvalidKeyError(consumer, `the key function threw ${String(error)}`, error);
+      throw new InvalidKeyError(consumer, `the key function failed: ${textOf(error)}`, error);
     }
   }
   return typeof source === 'string'
@@ -89,12 +89,7 @@ function faultOf(value: unknown): string | undefined {
         ? undefined
         : `the number ${value} is not a safe integer; past 2^53 send it as a string`;
     case 'object':
-      if (value === null) {
-        return 'the value is null';
-      }
-      return value instanceof Promise || 'then' in value
-        ? 'the key function is async; it must return the key itself'
-        : 'the value is an object; name the field in it';
+      return value === null ? 'the value is null' : 'the value is an object; name the field in it';
     default:
       return `the value is ${value === undefined ? 'missing' : `a ${typeof value}`}`;
   }
