@@ -12,8 +12,13 @@ const refuse = (): never => {
 
 const READ_ONLY: ProxyHandler<object> = {
   get: (target, property) => readonlyView(Reflect.get(target, property) as unknown),
+  getOwnPropertyDescriptor: (target, property) => {
+    const descriptor = Reflect.getOwnPropertyDescriptor(target, property);
+    return descriptor && { ...descriptor, value: readonlyView(descriptor.value as unknown) };
+  },
   set: refuse,
   defineProperty: refuse,
   deleteProperty: refuse,
   setPrototypeOf: refuse,
+  preventExtensions: refuse,
 };
