@@ -1,8 +1,10 @@
 import { root, uniqueName } from './checkout.js';
+import { untilItAnswers } from './answers.js';
+import { ServicesError } from './errors.js';
 import { choosePorts } from './ports.js';
 import { run, type RunOptions } from './processes.js';
-import type { Server } from './server.js';
-import { portsIn, writeState, type State } from './state.js';
+import type { Log, Server } from './server.js';
+import { portsIn, urlsOf, writeState, type State } from './state.js';
 import type { Way } from './way.js';
 
 /** As in docker-compose.yml. Known to everybody, which is why the ports are published on loopback only. */
@@ -35,6 +37,7 @@ export const compose: Way = {
       timeoutMs: 600_000,
       onLine: log,
     });
+    await Promise.all(wanted.map((server) => checkFromHere(server, state, log)));
   },
 
   async stop({ state, data, log }) {
@@ -43,6 +46,21 @@ export const compose: Way = {
     await project(['down', ...(data ? ['--volumes'] : [])], { timeoutMs: 120_000 });
   },
 };
+
+/** Healthy inside its container is not yet reachable from here: an engine can be on another machine. */
+async function checkFromHere(server: Server, state: State, log: Log): Promise<void> {
+  const options = {
+    timeoutMs: 15_000,
+    log,
+    waitingFor: 'its container is healthy, waiting for its port',
+  };
+  const failure = await untilItAnswers(server, urlsOf(server, state)!, options);
+  if (failure === undefined) return;
+  throw new ServicesError(
+    `${failure}\nIts container is healthy all the same. Is the Docker engine on this machine? ` +
+      'Are the data from another password? Then: npm run services -- reset',
+  );
+}
 
 /** A running container of ours holds its ports, so they are not free and must still not be changed. */
 async function portsFor(

@@ -1,9 +1,10 @@
+import { answers } from './answers.js';
 import { compose } from './compose.js';
 import { foreignUrls, fromEnvironment, mainUrl } from './environment.js';
 import { ServicesError } from './errors.js';
 import { withLock } from './lock.js';
 import { packages } from './packages.js';
-import type { Log, Server, ServiceUrls, Urls } from './server.js';
+import type { Log, Server, ServiceUrls } from './server.js';
 import { servers } from './servers.js';
 import { readState, urlsOf, writeState, type State } from './state.js';
 import { redact } from './url.js';
@@ -80,7 +81,7 @@ export async function status(): Promise<ServerStatus[]> {
         title: server.title,
         way: foreign ? 'environment' : (state.servers[server.name]?.way ?? 'none'),
         url: urls && redact(mainUrl(urls)),
-        up: urls !== undefined && (await answersAt(server, urls)),
+        up: await answers(server, urls),
       };
     }),
   );
@@ -90,20 +91,11 @@ export async function status(): Promise<ServerStatus[]> {
 const remembered = (): State =>
   readState({ lenient: servers.every((server) => server.fromEnvironment(process.env)) });
 
-const answersAt = (server: Server, urls: Urls): Promise<boolean> =>
-  server.check(urls).then(
-    () => true,
-    () => false,
-  );
-
 async function silentOnes(wanted: readonly Server[], state: State): Promise<Server[]> {
-  const answers = await Promise.all(
-    wanted.map(async (server) => {
-      const urls = urlsOf(server, state);
-      return urls !== undefined && (await answersAt(server, urls));
-    }),
+  const answering = await Promise.all(
+    wanted.map((server) => answers(server, urlsOf(server, state))),
   );
-  return wanted.filter((_, index) => !answers[index]);
+  return wanted.filter((_, index) => !answering[index]);
 }
 
 /** Inside the lock, so it looks again: another terminal may just have started them. */

@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { answers, untilItAnswers } from './answers.js';
 import { install, installObstacle } from './apt.js';
-import { reasonOf, ServicesError } from './errors.js';
+import { ServicesError } from './errors.js';
+import { exists } from './files.js';
 import { ownerOf, placeFor, placesOf, prepareFolder, removeFolder } from './instance-folder.js';
 import { choosePorts } from './ports.js';
 import { lastLines, processesIn, stopProcesses } from './processes.js';
@@ -14,7 +17,6 @@ import type { Way } from './way.js';
 const START_TIMEOUT_MS = 120_000;
 /** How long a server that runs may stay silent: it may be recovering, or the machine may be busy. */
 const SILENCE_TIMEOUT_MS = 30_000;
-const TELL_EVERY_MS = 10_000;
 
 export const packages: Way = {
   name: 'packages',
@@ -75,7 +77,7 @@ async function recovers(server: Server, state: State, log: Log): Promise<boolean
   const deadline = Date.now() + SILENCE_TIMEOUT_MS;
   let told = false;
   while (Date.now() < deadline && (await alive())) {
-    if (await answers(server, entry)) {
+    if (await answers(server, server.urls(entry))) {
       entry.initialised = true;
       writeState(state);
       return true;
@@ -89,12 +91,6 @@ async function recovers(server: Server, state: State, log: Log): Promise<boolean
   }
   return false;
 }
-
-const answers = (server: Server, entry: ServerState): Promise<boolean> =>
-  server.check(server.urls(entry)).then(
-    () => true,
-    () => false,
-  );
 
 /** Folder, ports and password, remembered before anything runs. */
 async function prepare(server: Server, state: State, log: Log): Promise<Instance> {
@@ -127,40 +123,24 @@ async function prepare(server: Server, state: State, log: Log): Promise<Instance
 async function start(server: Server, instance: Instance, state: State, log: Log): Promise<void> {
   const began = Date.now();
   const entry = state.servers[server.name]!;
-  await prepareFolder(instance, { empty: !entry.initialised });
-  if (!entry.initialised) {
+  const keep = entry.initialised && (await exists(join(instance.folder, 'data')));
+  await prepareFolder(instance, { empty: !keep });
+  if (!keep) {
     log(`${server.title}: preparing ${instance.folder}`);
     await server.debian.initialise(instance);
   }
   log(`${server.title}: starting`);
   const launched = await server.debian.launch(instance);
-  await untilItAnswers(server, instance, launched, log);
+  const failure = await untilItAnswers(server, server.urls(instance), {
+    timeoutMs: START_TIMEOUT_MS,
+    hopeless: launched.ended,
+    log,
+    waitingFor: `still starting, its log is ${launched.logFile}`,
+  });
+  if (failure !== undefined) throw await startFailed(server, launched, failure);
   entry.initialised = true;
   writeState(state);
   log(`${server.title}: ready after ${((Date.now() - began) / 1000).toFixed(1)} s`);
-}
-
-async function untilItAnswers(
-  server: Server,
-  instance: Instance,
-  launched: Launched,
-  log: Log,
-): Promise<void> {
-  const began = Date.now();
-  let tell = began + TELL_EVERY_MS;
-  for (;;) {
-    // Asked before the check: a process that ends in between has still been tried once more.
-    const ended = launched.ended();
-    const failure = await server.check(server.urls(instance)).then(() => undefined, reasonOf);
-    if (failure === undefined) return;
-    if (ended || Date.now() - began > START_TIMEOUT_MS)
-      throw await startFailed(server, launched, failure);
-    if (Date.now() > tell) {
-      log(`${server.title}: still starting, its log is ${launched.logFile}`);
-      tell += TELL_EVERY_MS;
-    }
-    await sleep(100);
-  }
 }
 
 async function startFailed(

@@ -18,7 +18,10 @@ export interface Access {
 
 /** One private server of this checkout, made from the system's packages. */
 export interface Instance extends Access {
-  /** Everything it keeps, readable by its owner only. Its processes live in here: that is how they are recognised. */
+  /**
+   * Everything it keeps, readable by its owner only; what must survive is in `data`. Its processes live in here: that
+   * is how they are recognised.
+   */
   folder: string;
   /** Where the installed programs are. */
   programs: string;
@@ -54,7 +57,7 @@ export interface DebianPackage {
 export interface Launched {
   logFile: string;
   /** Set as soon as the main process has ended, which is why waiting for it is pointless. */
-  ended(): boolean;
+  ended: () => boolean;
 }
 
 /** A server that the project needs. To add one: a file like postgres.ts, and its entry in servers.ts. */
