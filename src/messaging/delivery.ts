@@ -23,6 +23,11 @@ export class Delivery {
     this.on.channel.ack(this.message);
   }
 
+  /** To the dead letters as it is, by the broker. @throws IllegalOperationError when the channel is gone */
+  deadLetter(): void {
+    this.on.channel.nack(this.message, false, false);
+  }
+
   /** Back to its place in the queue. @throws IllegalOperationError when the channel is gone */
   handBack(): void {
     this.on.channel.nack(this.message, false, true);

@@ -74,7 +74,7 @@ const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
 /** Counted on the bytes, before anything recursive sees the body. */
-function nestingDepth(content: Buffer): number {
+export function nestingDepth(content: Buffer): number {
   let depth = 0;
   let deepest = 0;
   let quoted = false;

@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import type { ConsumeMessage } from 'amqplib';
 import { redactUrls, settlements, type Settlement as Settled } from '../observability/index.js';
 import type { ConfirmedPublisher } from './confirmed-publisher.js';
+import { isCopyable } from './copyable.js';
 import type { Delivery } from './delivery.js';
 import { messageOf, nameOf, stackOf } from './error-text.js';
 import type { Failure } from './failure.js';
@@ -45,6 +46,13 @@ export class Settlement {
       await this.outage.begin(failure.error);
       delivery.handBack();
       count('handed_back', nameOf(failure.error));
+      return;
+    }
+    if (!isCopyable(delivery.message.properties)) {
+      // No copy could tell its attempt or its reason. The broker moves the message itself, unchanged.
+      delivery.deadLetter();
+      const reason = 'properties-not-copyable';
+      this.report(delivery.message, failure, { action: 'dead-letter', reason, attempt });
       return;
     }
     await this.copyUntilConfirmed(delivery, failure.error, decision);

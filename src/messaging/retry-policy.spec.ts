@@ -1,0 +1,51 @@
+import type { Failure } from './failure.js';
+import { decide, type Decision } from './retry-policy.js';
+
+const error = new Error('x');
+const failed: Failure = { kind: 'failed', error };
+const permanent: Failure = { kind: 'permanent', reason: 'invalid-key', error };
+const busy: Failure = { kind: 'busy', error };
+const outage: Failure = { kind: 'outage', error };
+const delays = [1_000, 5_000];
+
+describe('decide', () => {
+  it.each<[string, Failure, number, number[], Decision]>([
+    ['first failure', failed, 0, delays, { action: 'retry', delayMs: 1_000, attempt: 1 }],
+    ['second failure', failed, 1, delays, { action: 'retry', delayMs: 5_000, attempt: 2 }],
+    [
+      'failure after the last delay',
+      failed,
+      2,
+      delays,
+      { action: 'dead-letter', reason: 'attempts-exhausted', attempt: 3 },
+    ],
+    [
+      'failure of a message that claims more attempts than there are',
+      failed,
+      99,
+      delays,
+      { action: 'dead-letter', reason: 'attempts-exhausted', attempt: 100 },
+    ],
+    [
+      'failure without a schedule',
+      failed,
+      0,
+      [],
+      { action: 'dead-letter', reason: 'attempts-exhausted', attempt: 1 },
+    ],
+    [
+      'permanent failure',
+      permanent,
+      0,
+      delays,
+      { action: 'dead-letter', reason: 'invalid-key', attempt: 1 },
+    ],
+    ['busy key', busy, 0, delays, { action: 'retry', delayMs: 1_000, attempt: 0 }],
+    ['busy key, out of attempts', busy, 2, delays, { action: 'retry', delayMs: 1_000, attempt: 2 }],
+    ['busy key without a schedule', busy, 0, [], { action: 'hand-back' }],
+    ['outage', outage, 0, delays, { action: 'hand-back' }],
+    ['outage, out of attempts', outage, 2, delays, { action: 'hand-back' }],
+  ])('%s', (_, failure, attempt, schedule, decision) => {
+    expect(decide(failure, attempt, schedule)).toEqual(decision);
+  });
+});
