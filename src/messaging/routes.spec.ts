@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import type { MessageHandler } from '@nestjs/microservices';
 import { integer, listOf, oneOf, seeded, type Random } from '../../test/support/random.js';
 import { routeOf, Routes } from './routes.js';
@@ -79,13 +80,13 @@ describe('Routes', () => {
   const [all, exact, other, request, anyRequest] = Array.from({ length: 5 }, handler);
 
   function routes(): Routes {
-    const all_ = new Routes();
-    all_.add('sale.#', all!, true);
-    all_.add('sale.completed', exact!, true);
-    all_.add('order.placed', other!, true);
-    all_.add('price.*', anyRequest!, false);
-    all_.add('price.of', request!, false);
-    return all_;
+    const result = new Routes();
+    result.add('sale.#', all!, true);
+    result.add('sale.completed', exact!, true);
+    result.add('order.placed', other!, true);
+    result.add('price.*', anyRequest!, false);
+    result.add('price.of', request!, false);
+    return result;
   }
 
   it('gives every event handler that matches, in the order they were added', () => {

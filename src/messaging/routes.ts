@@ -1,6 +1,9 @@
 import type { MessageHandler, MsPattern } from '@nestjs/microservices';
 import { transformPatternToRoute } from '@nestjs/microservices/utils/index.js';
 
+/** Of AMQP. A longer pattern came inside an envelope: topics are not for it, only equality. */
+const LONGEST_ROUTING_KEY = 255;
+
 interface Route {
   pattern: string;
   words: string[];
@@ -48,9 +51,9 @@ export class Routes {
    * bindings match. A request has one handler.
    */
   match(pattern: string): Match {
-    const words = pattern.split('.');
+    const words = pattern.length <= LONGEST_ROUTING_KEY ? pattern.split('.') : undefined;
     const matching = this.routes.filter(
-      (route) => route.pattern === pattern || matches(route.words, words),
+      (route) => route.pattern === pattern || (words !== undefined && matches(route.words, words)),
     );
     const request =
       matching.find((route) => !route.isEvent && route.pattern === pattern) ??
