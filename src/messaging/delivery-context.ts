@@ -16,12 +16,15 @@ export class DeliveryContext extends RmqContext {
   }
 }
 
+/** By await and by JSON.stringify, for instance when a handler logs its context. */
+const ASKED_BY_THE_LANGUAGE = new Set(['then', 'toJSON']);
+
 /** Settlement has one owner. A second acknowledgement would close the channel with all that is on it. */
 const NO_CHANNEL = new Proxy(
   {},
   {
     get: (_, property) => {
-      if (typeof property === 'symbol' || property === 'then') {
+      if (typeof property === 'symbol' || ASKED_BY_THE_LANGUAGE.has(property)) {
         return undefined;
       }
       throw new Error(
