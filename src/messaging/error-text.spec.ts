@@ -52,7 +52,6 @@ it.each<[string, unknown]>([
   ['an error without a message', odd({ message: undefined })],
   ['an error whose message is circular', odd({ message: circular })],
   ['an error whose name is none', odd({ name: undefined })],
-  ['an error whose name is a symbol', odd({ name: Symbol('n') })],
   ['an error whose stack is none', odd({ stack: 7 })],
 ])('has texts for %s', (_, error) => {
   expect(typeof nameOf(error)).toBe('string');

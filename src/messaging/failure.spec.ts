@@ -49,9 +49,11 @@ describe('failureOf', () => {
 });
 
 describe('decisive', () => {
-  const failures = (['outage', 'failed', 'busy', 'permanent'] as const).map(
-    (kind) => ({ kind, reason: 'r', error: new Error(kind) }) as Failure,
-  );
+  const failures = (['outage', 'failed', 'busy', 'permanent'] as const).map((kind): Failure => ({
+    kind,
+    reason: 'r',
+    error: new Error(kind),
+  }));
 
   it('finds none among none', () => {
     expect(decisive([])).toBeUndefined();

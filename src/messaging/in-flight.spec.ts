@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { InFlight } from './in-flight.js';
 
-const never = new Promise<void>(() => undefined);
+const never = (): Promise<void> => new Promise(() => undefined);
 const now = Promise.resolve();
 
 describe('InFlight', () => {
@@ -18,7 +18,7 @@ describe('InFlight', () => {
     });
   });
 
-  afterAll(() => Logger.overrideLogger(true as never));
+  afterAll(() => Logger.overrideLogger(true));
 
   it('drains at once when nothing is in work', async () => {
     await new InFlight().drain(10_000, now);
@@ -49,15 +49,15 @@ describe('InFlight', () => {
   it('gives up after the grace, and says how many messages are left', async () => {
     const inFlight = new InFlight();
     inFlight.add(now);
-    inFlight.add(never);
-    inFlight.add(never);
+    inFlight.add(never());
+    inFlight.add(never());
     await inFlight.drain(20, now);
     expect(warnings).toEqual(['2 messages did not end within 20 ms and will be redelivered.']);
   });
 
   it('gives up after the grace when consuming cannot be cancelled', async () => {
     const started = performance.now();
-    await new InFlight().drain(20, never);
+    await new InFlight().drain(20, never());
     expect(performance.now() - started).toBeLessThan(5_000);
   });
 });

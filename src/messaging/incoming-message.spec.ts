@@ -126,7 +126,7 @@ describe('nestingDepth', () => {
 
   function depthOf(value: Json): number {
     return typeof value === 'object'
-      ? 1 + Math.max(0, ...Object.values(value).map((item) => depthOf(item as Json)))
+      ? 1 + Math.max(0, ...Object.values(value).map((item) => depthOf(item)))
       : 0;
   }
 
