@@ -3,10 +3,6 @@ import { z } from 'zod';
 /** A day. A retry that waits longer is a job for a scheduler. */
 const MAX_DELAY_MS = 86_400_000;
 
-/**
- * Every environment variable that the service reads, with its check and its default.
- * `.env.example` lists the same names; `config.spec.ts` holds the two against each other.
- */
 const url = (protocols: string[], example: string) =>
   z.string().refine((value) => protocols.includes(protocolOf(value)), {
     // The value itself is never part of the message: it holds a password.
@@ -18,12 +14,9 @@ const integer = (min: number, max: number) =>
     .string()
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
-    .pipe(
-      z
-        .number()
-        .min(min, `must be a whole number from ${min} to ${max}`)
-        .max(max, `must be a whole number from ${min} to ${max}`),
-    );
+    .refine((value) => value >= min && value <= max, {
+      error: `must be a whole number from ${min} to ${max}`,
+    });
 
 const name = z
   .string()
@@ -44,6 +37,10 @@ export const databaseSchema = z.object({
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database'),
 });
 
+/**
+ * Every environment variable that the service reads, with its check and its default.
+ * `.env.example` lists the same names; `schema.spec.ts` holds the two against each other.
+ */
 export const appSchema = databaseSchema.extend({
   RABBITMQ_URL: url(['amqp:', 'amqps:'], 'amqp://user:password@host:5672/vhost'),
   SERVICE_NAME: name.default('commissions'),
@@ -61,6 +58,7 @@ export const appSchema = databaseSchema.extend({
     .default('log'),
 });
 
+/** Empty for what has no `//`: `amqp:user:password@host` parses too, as a path without a host. */
 function protocolOf(value: string): string {
-  return URL.canParse(value) ? new URL(value).protocol : '';
+  return /^[a-z]+:\/\//i.test(value) && URL.canParse(value) ? new URL(value).protocol : '';
 }
