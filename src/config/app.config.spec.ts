@@ -1,0 +1,69 @@
+import { loadAppConfig, loadDatabaseUrl } from './app.config.js';
+import { ConfigurationError } from './configuration.error.js';
+import type { Environment } from './environment.js';
+
+const DATABASE_URL = 'postgres://u:p@localhost/db';
+const RABBITMQ_URL = 'amqp://u:p@localhost';
+const load = (more: Environment = {}) => loadAppConfig({ DATABASE_URL, RABBITMQ_URL, ...more });
+
+describe('loadAppConfig', () => {
+  it('needs two URLs and has a default for everything else', () => {
+    expect(load()).toEqual({
+      databaseUrl: DATABASE_URL,
+      rabbitmqUrl: RABBITMQ_URL,
+      serviceName: 'commissions',
+      eventsExchange: 'events',
+      port: 3000,
+      concurrency: 16,
+      poolSize: 20,
+      retryDelaysMs: [1_000, 5_000, 30_000, 120_000, 600_000],
+      shutdownGraceMs: 25_000,
+      logFormat: undefined,
+      logLevel: 'log',
+    });
+  });
+
+  it('takes every variable', () => {
+    const config = load({
+      SERVICE_NAME: 'shop-2.sales_eu',
+      EVENTS_EXCHANGE: 'shop',
+      PORT: '0',
+      CONSUMER_CONCURRENCY: '1',
+      DATABASE_POOL_SIZE: '7',
+      RETRY_DELAYS: '0.25,1',
+      SHUTDOWN_GRACE_SECONDS: '5',
+      LOG_FORMAT: 'json',
+      LOG_LEVEL: 'debug',
+    });
+    expect(config).toEqual({
+      databaseUrl: DATABASE_URL,
+      rabbitmqUrl: RABBITMQ_URL,
+      serviceName: 'shop-2.sales_eu',
+      eventsExchange: 'shop',
+      port: 0,
+      concurrency: 1,
+      poolSize: 7,
+      retryDelaysMs: [250, 1_000],
+      shutdownGraceMs: 5_000,
+      logFormat: 'json',
+      logLevel: 'debug',
+    });
+  });
+
+  it('makes the pool fit the concurrency', () => {
+    expect(load({ CONSUMER_CONCURRENCY: '50' }).poolSize).toBe(54);
+  });
+
+  it('reports every missing variable at once', () => {
+    expect(() => loadAppConfig({})).toThrow(
+      expect.objectContaining({ faults: ['DATABASE_URL is not set', 'RABBITMQ_URL is not set'] }),
+    );
+  });
+});
+
+describe('loadDatabaseUrl', () => {
+  it('needs no broker', () => {
+    expect(loadDatabaseUrl({ DATABASE_URL })).toBe(DATABASE_URL);
+    expect(() => loadDatabaseUrl({ RABBITMQ_URL })).toThrow(ConfigurationError);
+  });
+});
