@@ -16,6 +16,9 @@ export const HEADER = {
   publishId: 'x-publish-id',
 } as const;
 
+/** The broker's own count of how often it has delivered this copy in vain. */
+const DELIVERY_COUNT = 'x-delivery-count';
+
 /**
  * Headers that make the broker act, or that describe another passage of the message: CC would send the
  * copy to further queues, and x-death belongs to the queue that it left.
@@ -24,7 +27,7 @@ const NOT_COPIED = new Set([
   'CC',
   'BCC',
   'x-death',
-  'x-delivery-count',
+  DELIVERY_COUNT,
   'x-first-death-exchange',
   'x-first-death-queue',
   'x-first-death-reason',
@@ -36,8 +39,17 @@ const NOT_COPIED = new Set([
 
 /** The failed attempts that a message carries; anything but a count is none. */
 export function attemptOf(headers: MessagePropertyHeaders | undefined): number {
-  const attempt = (headers?.[HEADER.attempt] as unknown) ?? 0;
-  return typeof attempt === 'number' && Number.isInteger(attempt) && attempt > 0 ? attempt : 0;
+  return countHeader(headers, HEADER.attempt);
+}
+
+/** How often the broker has delivered this copy before; it gives up at the queue's delivery limit. */
+export function deliveriesOf(headers: MessagePropertyHeaders | undefined): number {
+  return countHeader(headers, DELIVERY_COUNT);
+}
+
+function countHeader(headers: MessagePropertyHeaders | undefined, name: string): number {
+  const count = headers?.[name] as unknown;
+  return typeof count === 'number' && Number.isInteger(count) && count > 0 ? count : 0;
 }
 
 /** A text from a header, or undefined. */

@@ -7,7 +7,7 @@ import { isCopyable } from './copyable.js';
 import type { Delivery } from './delivery.js';
 import { messageOf, nameOf, stackOf } from './error-text.js';
 import type { Failure } from './failure.js';
-import { attemptOf, copyProperties, failureHeaders } from './headers.js';
+import { attemptOf, copyProperties, deliveriesOf, failureHeaders } from './headers.js';
 import type { Outage } from './outage.js';
 import { decide, type CopyDecision } from './retry-policy.js';
 import { DEFAULT_EXCHANGE, deadLetterQueue, retryQueue } from './topology.js';
@@ -40,24 +40,26 @@ export class Settlement {
    * crash between the two leaves two copies, never none.
    */
   async fail(delivery: Delivery, failure: Failure): Promise<void> {
-    const attempt = attemptOf(delivery.message.properties.headers);
-    const decision = decide(failure, attempt, this.options.retryDelaysMs);
-    if (decision.action === 'hand-back') {
+    const { properties } = delivery.message;
+    const attempt = attemptOf(properties.headers);
+    const deliveries = deliveriesOf(properties.headers);
+    const decision = decide(failure, attempt, this.options.retryDelaysMs, deliveries);
+    if (failure.kind === 'outage') {
       await this.outage.begin(failure.error);
+    }
+    if (decision.action === 'hand-back') {
       delivery.handBack();
       count('handed_back', nameOf(failure.error));
-      return;
-    }
-    if (!isCopyable(delivery.message.properties)) {
+    } else if (isCopyable(properties)) {
+      await this.copyUntilConfirmed(delivery, failure.error, decision);
+      delivery.acknowledge();
+      this.report(delivery.message, failure, decision);
+    } else {
       // No copy could tell its attempt or its reason. The broker moves the message itself, unchanged.
       delivery.deadLetter();
       const reason = 'properties-not-copyable';
       this.report(delivery.message, failure, { action: 'dead-letter', reason, attempt });
-      return;
     }
-    await this.copyUntilConfirmed(delivery, failure.error, decision);
-    delivery.acknowledge();
-    this.report(delivery.message, failure, decision);
   }
 
   /**

@@ -5,7 +5,7 @@ import { TopologyError } from './errors.js';
  * A backstop for messages that kill the process before their failure can be counted: after so many
  * deliveries the broker dead-letters them by itself.
  */
-const DELIVERY_LIMIT = 20;
+export const DELIVERY_LIMIT = 20;
 const PRECONDITION_FAILED = 406;
 
 export const DEFAULT_EXCHANGE = '';
