@@ -21,6 +21,7 @@ const commands: Record<string, (flags: readonly string[]) => Promise<void>> = {
   },
   async down(flags) {
     await down({ log, data: flags.includes('--data') });
+    await printStatus();
   },
   status: printStatus,
   async reset() {

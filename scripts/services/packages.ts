@@ -66,27 +66,26 @@ async function stopEverywhere(server: Server): Promise<boolean> {
   return stopped.includes(true);
 }
 
+const isRunning = async (server: Server): Promise<boolean> => {
+  const found = await Promise.all(
+    placesOf(server).map((folder) => processesIn(folder, [server.debian.main])),
+  );
+  return found.flat().length > 0;
+};
+
 /** Whether a silent server of ours answers after all. Others may be using it, so it gets time before it is stopped. */
 async function recovers(server: Server, state: State, log: Log): Promise<boolean> {
   const entry = state.servers[server.name];
-  if (entry?.way !== 'packages') return false;
-  const { main } = server.debian;
-  const alive = async (): Promise<boolean> =>
-    (await Promise.all(placesOf(server).map((folder) => processesIn(folder, [main])))).flat()
-      .length > 0;
+  if (entry?.way !== 'packages' || !(await isRunning(server))) return false;
+  const seconds = SILENCE_TIMEOUT_MS / 1000;
+  log(`${server.title}: runs but does not answer, waiting up to ${seconds} s`);
   const deadline = Date.now() + SILENCE_TIMEOUT_MS;
-  let told = false;
-  while (Date.now() < deadline && (await alive())) {
+  while (Date.now() < deadline && (await isRunning(server))) {
     if (await answers(server, server.urls(entry))) {
       entry.initialised = true;
       writeState(state);
       return true;
     }
-    if (!told)
-      log(
-        `${server.title}: runs but does not answer, waiting up to ${SILENCE_TIMEOUT_MS / 1000} s`,
-      );
-    told = true;
     await sleep(200);
   }
   return false;
@@ -99,8 +98,8 @@ async function prepare(server: Server, state: State, log: Log): Promise<Instance
   const owner = await ownerOf(server, known?.folder);
   const folder = known?.folder ?? (await placeFor(server, owner));
   // Its state file may have been deleted meanwhile.
-  if (await stopEverywhere(server))
-    log(`${server.title}: stopped one of this checkout that did not answer`);
+  const stopped = await stopEverywhere(server);
+  if (stopped) log(`${server.title}: stopped one of this checkout that did not answer`);
   const programs = await server.debian.programs();
   if (!programs) {
     throw new ServicesError(

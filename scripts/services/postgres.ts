@@ -1,4 +1,4 @@
-import { readdir, rm, writeFile, chmod } from 'node:fs/promises';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { reasonOf, ServicesError } from './errors.js';
 import { exists, giveTo } from './files.js';
@@ -36,7 +36,7 @@ export const postgres: Server = {
     programs,
     initialise,
     launch: start,
-  } satisfies DebianPackage,
+  },
 };
 
 async function check({ databaseUrl = '' }: Urls): Promise<void> {
@@ -104,8 +104,9 @@ async function createDatabase(instance: Instance, data: string): Promise<void> {
       input: `CREATE DATABASE ${DATABASE};\n`,
     },
   );
-  if (output.includes('ERROR:'))
-    throw new ServicesError(`Creating the database failed:\n${output}`);
+  // It ends with 0 whatever the statement did.
+  if (!output.includes('ERROR:')) return;
+  throw new ServicesError(`Creating the database failed:\n${output}`);
 }
 
 async function start(instance: Instance): ReturnType<DebianPackage['launch']> {
@@ -113,7 +114,6 @@ async function start(instance: Instance): ReturnType<DebianPackage['launch']> {
   // Left by a killed server. PostgreSQL would refuse to start when its number belongs to somebody else by now;
   // the caller has made sure that none of our servers lives in this folder.
   await rm(join(data, 'postmaster.pid'), { force: true });
-  await chmod(data, 0o700);
   const settings = {
     listen_addresses: '127.0.0.1',
     port: instance.ports.postgres,

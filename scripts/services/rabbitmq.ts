@@ -40,7 +40,7 @@ export const rabbitmq: Server = {
     programs,
     initialise: async () => {}, // a node fills its own folder when it first starts
     launch: start,
-  } satisfies DebianPackage,
+  },
 };
 
 /** The management plugin's usual place beside a broker. */
