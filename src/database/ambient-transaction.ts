@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { DataSource, QueryRunner, ReplicationMode } from 'typeorm';
+import type { DataSource, EntityManager, QueryRunner, ReplicationMode } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CommitOutcomeUnknownError, TransactionTimeoutError } from './errors.js';
+import { asOutermost, nestInTurn } from './nested-transactions.js';
 import { PooledQueryRunner, TransactionQueryRunner } from './transaction-query-runner.js';
 import { withinTime } from './within-time.js';
 
@@ -36,7 +37,7 @@ export async function inTransaction<T>(
   await runner.begin(beginStatement(options));
   open.add(runner);
   try {
-    const working = ambient.run(runner, () => work(runner));
+    const working = ambient.run(runner, () => asOutermost(() => work(runner)));
     const result = await withinTime(
       options.timeoutMs,
       working,
@@ -74,6 +75,11 @@ export function outsideTransaction<T>(fn: () => T): T {
  * repository and query builder without a query runner of its own takes it from there.
  */
 export function joinAmbientTransaction(dataSource: DataSource): DataSource {
+  const inTurn = (manager: EntityManager): EntityManager =>
+    nestInTurn(manager, () => ambient.getStore()?.dataSource === dataSource);
+  const createEntityManager = dataSource.createEntityManager.bind(dataSource);
+  dataSource.createEntityManager = (runner) => inTurn(createEntityManager(runner));
+  inTurn(dataSource.manager);
   dataSource.createQueryRunner = (mode: ReplicationMode = 'master'): QueryRunner => {
     const transaction = ambient.getStore();
     if (transaction?.dataSource === dataSource) {
