@@ -11,7 +11,9 @@ import {
   TransactionControlError,
   TransactionEndedError,
 } from './errors.js';
+import { guardedClient } from './guarded-client.js';
 import { isOutageState, sqlStateOf } from './sql-state.js';
+import { transactionControlIn } from './transaction-control.js';
 import { withinTime } from './within-time.js';
 
 /** What pg 8.23 reports after each answer: idle, in a transaction, in a failed transaction. */
@@ -20,9 +22,6 @@ type Client = ClientBase & { getTransactionStatus(): TransactionStatus };
 
 /** How long COMMIT and ROLLBACK may take before the connection counts as lost. */
 const END_TIMEOUT_MS = 30_000;
-
-const TRANSACTION_CONTROL =
-  /^\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b/i;
 
 /** A query runner whose failure to connect says so, apart from every other error. */
 export class PooledQueryRunner extends PostgresQueryRunner {
@@ -42,11 +41,13 @@ export class PooledQueryRunner extends PostgresQueryRunner {
 export class TransactionQueryRunner extends PooledQueryRunner {
   private readonly logger = new Logger('Transaction');
   private client!: Client;
+  private guarded!: Client;
   private begun: Promise<unknown> = Promise.resolve();
   private sealed = false;
   private running = 0;
   private lost: Error | undefined;
   private lastFailure: unknown;
+  private refused: TransactionControlError | undefined;
   private readonly onLost = (error: Error): void => {
     this.lost ??= error;
   };
@@ -61,7 +62,8 @@ export class TransactionQueryRunner extends PooledQueryRunner {
    * that the statement that follows shares the round trip.
    */
   async begin(sql: string): Promise<void> {
-    this.client = await this.connect();
+    this.client = await super.connect();
+    this.guarded = guardedClient(this.client, (statement) => this.check(statement));
     this.client.on('error', this.onLost);
     this.begun = this.client.query(sql);
     // It is awaited before anything can commit; until then a failure must not be unhandled.
@@ -79,16 +81,14 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     return result;
   }
 
+  /** The raw connection, for code that asks for it. */
+  override async connect(): Promise<Client> {
+    this.checkNotEnded();
+    return this.guarded;
+  }
+
   override async query(sql: string, parameters?: unknown[], structured = false): Promise<never> {
-    if (this.sealed) {
-      const error = new TransactionEndedError();
-      this.logger.error(error);
-      throw error;
-    }
-    const control = TRANSACTION_CONTROL.exec(sql)?.[1];
-    if (control !== undefined) {
-      throw new TransactionControlError(control.toUpperCase());
-    }
+    this.check(sql);
     this.running++;
     try {
       return (await super.query(sql, parameters as never, structured)) as never;
@@ -122,6 +122,9 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     if (this.lost !== undefined) {
       throw new ConnectionLostError(this.lost);
     }
+    if (this.refused !== undefined) {
+      throw this.refused;
+    }
     const status = this.client.getTransactionStatus();
     if (status === 'E') {
       throw new TransactionAbortedError(this.lastFailure);
@@ -131,7 +134,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     }
     const answer = await withinTime(END_TIMEOUT_MS, this.client.query('COMMIT')).catch(
       (error: unknown) => {
-        throw refused(error) ? error : new CommitOutcomeUnknownError(error);
+        throw isRefusal(error) ? error : new CommitOutcomeUnknownError(error);
       },
     );
     if (answer.command !== 'COMMIT') {
@@ -168,6 +171,24 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     void this['releasePostgresConnection'](reason);
   }
 
+  /** A refused statement dooms the transaction, also when its error is caught: it was to end here. */
+  private check(sql: string): void {
+    this.checkNotEnded();
+    const control = transactionControlIn(sql);
+    if (control !== undefined) {
+      this.refused = new TransactionControlError(control);
+      throw this.refused;
+    }
+  }
+
+  private checkNotEnded(): void {
+    if (this.sealed) {
+      const error = new TransactionEndedError();
+      this.logger.error(error);
+      throw error;
+    }
+  }
+
   /** A query on a broken connection fails in many ways; the loss itself is what matters. */
   private explain(error: unknown): unknown {
     return this.lost === undefined ? error : new ConnectionLostError(this.lost);
@@ -175,7 +196,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
 }
 
 /** PostgreSQL answered COMMIT with an error of its own, so the transaction is rolled back. */
-function refused(error: unknown): boolean {
+function isRefusal(error: unknown): boolean {
   const state = sqlStateOf(error);
   // 40003 says itself that the outcome is unknown; an outage may strike after the commit.
   return state !== undefined && state !== '40003' && !isOutageState(state);
