@@ -17,6 +17,7 @@ export class QueueConsumer {
   private tag: string | undefined;
   private paused = false;
   private stopped = false;
+  private adjusted: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: QueueConsumerOptions) {}
 
@@ -28,33 +29,52 @@ export class QueueConsumer {
   /** Uses a new channel; the one before it is gone, and its consumer with it. */
   async attach(channel: ConfirmChannel): Promise<void> {
     const attached: DeliveryChannel = { channel, open: true };
-    this.current = attached;
-    this.tag = undefined;
     channel.once('close', () => this.detach(attached));
     await channel.prefetch(this.options.concurrency, false);
-    await this.consume();
+    this.current = attached;
+    this.tag = undefined;
+    await this.adjust();
   }
 
   /** Takes no new messages until `resume`. What is in work goes on. */
   async pause(): Promise<void> {
     this.paused = true;
-    await this.cancel();
+    await this.adjust().catch((error: unknown) => {
+      // The channel is gone, and the consumer with it.
+      this.logger.debug(`Cancelling found the channel closed: ${String(error)}`);
+    });
   }
 
   async resume(): Promise<void> {
     this.paused = false;
-    await this.consume();
+    await this.adjust();
   }
 
   /** Takes no new messages, for good. */
   async stop(): Promise<void> {
     this.stopped = true;
-    await this.cancel();
+    await this.pause();
   }
 
-  private async consume(): Promise<void> {
-    const { current } = this;
-    if (current === undefined || this.consuming || this.paused || this.stopped) {
+  /**
+   * Brings the consumer to what is wanted now. One change at a time: two that overlap, as when a
+   * reconnect meets the end of an outage, would leave a second consumer that nobody can cancel.
+   */
+  private adjust(): Promise<void> {
+    const change = this.adjusted.then(() => this.change());
+    this.adjusted = change.catch(() => undefined);
+    return change;
+  }
+
+  private async change(): Promise<void> {
+    const { current, tag } = this;
+    const wanted = !this.paused && !this.stopped;
+    if (current === undefined || wanted === this.consuming) {
+      return;
+    }
+    if (tag !== undefined) {
+      this.tag = undefined;
+      await current.channel.cancel(tag);
       return;
     }
     const { consumerTag } = await current.channel.consume(
@@ -65,28 +85,14 @@ export class QueueConsumer {
     if (this.current === current) {
       this.tag = consumerTag;
     }
-    if (this.paused || this.stopped) {
-      await this.cancel();
-    }
   }
 
   private receive(message: ConsumeMessage | null, from: DeliveryChannel): void {
     if (message !== null) {
       this.options.onDelivery(new Delivery(message, from));
-    } else if (this.current === from) {
+    } else if (this.current === from && !this.stopped) {
       this.tag = undefined;
       this.options.onCancelled();
-    }
-  }
-
-  private async cancel(): Promise<void> {
-    const { current, tag } = this;
-    this.tag = undefined;
-    if (current !== undefined && tag !== undefined) {
-      await current.channel.cancel(tag).catch((error: unknown) => {
-        // The channel is gone, and the consumer with it.
-        this.logger.debug(`Cancelling found the channel closed: ${String(error)}`);
-      });
     }
   }
 

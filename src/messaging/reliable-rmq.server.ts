@@ -4,6 +4,7 @@ import type { ConfirmChannel } from 'amqplib';
 import { ConfirmedPublisher } from './confirmed-publisher.js';
 import type { Delivery } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
+import { TopologyError } from './errors.js';
 import { runHandler, type RunHandler } from './handler-run.js';
 import { InFlight } from './in-flight.js';
 import {
@@ -33,6 +34,8 @@ export class ReliableRmqServer extends ServerRMQ {
   private readonly outage: Outage;
   private readonly dispatcher: Dispatcher;
   private readonly settlement: Settlement;
+  /** Whoever waits for the start. Undefined when it has ended. */
+  private starting: ListenCallback | undefined;
 
   constructor(
     @Inject(MESSAGING_OPTIONS) private readonly messaging: MessagingOptions,
@@ -71,18 +74,32 @@ export class ReliableRmqServer extends ServerRMQ {
     this.routes.add(pattern, handler, isEvent);
   }
 
-  /** Runs for every new channel, also after a reconnect. */
+  override async listen(callback: ListenCallback): Promise<void> {
+    this.starting = callback;
+    await super.listen((error?: unknown) => this.endStart(error));
+  }
+
+  /** Runs for every new channel, also after a reconnect. Thrown errors would be unhandled rejections. */
   override async setupChannel(channel: ConfirmChannel, callback: ListenCallback): Promise<void> {
     try {
       await declareTopology(channel, { ...this.messaging, patterns: this.routes.patterns() });
       await this.consumer.attach(channel);
       callback();
     } catch (error) {
-      // Thrown, it would be an unhandled rejection. At start it ends listen(); later, the refused
-      // declaration has closed the connection, and the next one tries again.
+      if (this.starting !== undefined && isRefusal(error)) {
+        // Nest's callback would not pass the error on.
+        this.endStart(error);
+        return;
+      }
+      // The connection has closed, or the refused declaration has closed it; the next one tries again.
       this.logger.error(error);
-      callback(error);
     }
+  }
+
+  private endStart(error?: unknown): void {
+    const { starting } = this;
+    this.starting = undefined;
+    starting?.(error);
   }
 
   /** Cancels, waits for what has started, then gives up the connection: the rest is redelivered. */
@@ -121,4 +138,9 @@ export class ReliableRmqServer extends ServerRMQ {
     );
     (this.server as { reconnect(): void } | null)?.reconnect();
   }
+}
+
+/** The broker has answered, and will answer the same the next time; the connection was not just lost. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof TopologyError || typeof (error as { code?: unknown }).code === 'number';
 }
