@@ -47,7 +47,7 @@ describe('businessKey', () => {
     ['a lone low surrogate', '\udc00a', 'the text holds half of a surrogate pair'],
     ['513 bytes', 'ä'.repeat(256) + 'a', 'it has 513 bytes, at most 512 are allowed'],
     ['an empty list', [], 'the list of its parts is empty'],
-    ['a list with a hole', Array.from({ length: 2 }), 'the value is missing'],
+    ['a list with a hole', Array<string>(2), 'the value is missing'],
     ['a list with a list', [['a']], 'the value is an object; name the field in it'],
     ['a list with a blank part', ['a', ' '], 'the text is empty or blank'],
     ['a promise', Promise.resolve('x'), 'the key function failed: TypeError: it is async'],

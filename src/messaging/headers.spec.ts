@@ -1,8 +1,11 @@
 import { consumeMessage } from '../../test/support/consume-message.js';
 import { PermanentError } from './errors.js';
-import { attemptOf, copyProperties, failureHeaders, textHeader } from './headers.js';
+import { attemptOf, copyProperties, deliveriesOf, failureHeaders, textHeader } from './headers.js';
 
-describe('attemptOf', () => {
+describe.each([
+  ['attemptOf', attemptOf, 'x-attempt'],
+  ['deliveriesOf', deliveriesOf, 'x-delivery-count'],
+])('%s', (_, countOf, header) => {
   it.each<[unknown, number]>([
     [undefined, 0],
     [0, 0],
@@ -14,12 +17,12 @@ describe('attemptOf', () => {
     ['2', 0],
     [null, 0],
     [{}, 0],
-  ])('reads %p as %d', (value, attempt) => {
-    expect(attemptOf({ 'x-attempt': value })).toBe(attempt);
+  ])('reads %p as %d', (value, count) => {
+    expect(countOf({ [header]: value })).toBe(count);
   });
 
   it('is 0 without headers', () => {
-    expect(attemptOf(undefined)).toBe(0);
+    expect(countOf(undefined)).toBe(0);
   });
 });
 

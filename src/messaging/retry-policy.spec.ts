@@ -1,5 +1,6 @@
 import type { Failure } from './failure.js';
 import { decide, type Decision } from './retry-policy.js';
+import { DELIVERY_LIMIT } from './topology.js';
 
 const error = new Error('x');
 const failed: Failure = { kind: 'failed', error };
@@ -47,5 +48,20 @@ describe('decide', () => {
     ['outage, out of attempts', outage, 2, delays, { action: 'hand-back' }],
   ])('%s', (_, failure, attempt, schedule, decision) => {
     expect(decide(failure, attempt, schedule)).toEqual(decision);
+  });
+
+  it('lets no outage use up the deliveries that the broker grants a message', () => {
+    const half = DELIVERY_LIMIT / 2;
+    const copy: Decision = { action: 'retry', delayMs: 1_000, attempt: 1 };
+    expect(decide(outage, 1, delays, half - 1)).toEqual({ action: 'hand-back' });
+    expect(decide(outage, 1, delays, half)).toEqual(copy);
+    expect(decide(outage, 1, delays, DELIVERY_LIMIT)).toEqual(copy);
+    expect(decide(outage, 1, [], half)).toEqual({ action: 'hand-back' });
+  });
+
+  it('decides about every other failure whatever the number of deliveries', () => {
+    for (const failure of [failed, permanent, busy]) {
+      expect(decide(failure, 0, delays, DELIVERY_LIMIT)).toEqual(decide(failure, 0, delays));
+    }
   });
 });
