@@ -8,7 +8,7 @@ const MAX_MESSAGE = 1_000;
  * whatever was thrown: a message whose error has no text must be settled too.
  */
 export function nameOf(error: unknown): string {
-  return (error instanceof Error ? String(error.name) : typeof error).slice(0, MAX_NAME);
+  return (error instanceof Error ? textOf(error.name) : typeof error).slice(0, MAX_NAME);
 }
 
 export function messageOf(error: unknown): string {
