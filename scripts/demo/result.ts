@@ -1,0 +1,56 @@
+import type { Audit } from './audit.js';
+import { thousands } from './display.js';
+
+/** What a run has shown. Printed by --json as it is. */
+export interface Result extends Audit {
+  consumer: 'service' | 'naive';
+  sales: number;
+  /** Messages that RabbitMQ has confirmed. */
+  published: number;
+  /** Messages that were acknowledged without effect. */
+  duplicatesDiscarded: number;
+  deadLetters: number;
+  /** Messages still in a queue. */
+  waiting: number;
+  /** From the first message sent to the last one processed, for both passes together. */
+  seconds: number;
+  messagesPerSecond: number;
+  /** What is wrong, in words. */
+  faults: string[];
+  ok: boolean;
+}
+
+type Counts = Omit<Result, 'duplicatesDiscarded' | 'messagesPerSecond' | 'faults' | 'ok'>;
+
+export function resultOf(counts: Counts): Result {
+  const { published, posted, deadLetters, waiting, seconds } = counts;
+  const faults = faultsOf(counts);
+  return {
+    ...counts,
+    duplicatesDiscarded: published - posted - deadLetters - waiting,
+    seconds: Math.round(seconds * 10) / 10,
+    messagesPerSecond: Math.round(published / seconds),
+    faults,
+    ok: faults.length === 0,
+  };
+}
+
+function faultsOf(counts: Counts): string[] {
+  const { lost, postedTwice, surplus, wrongCommissions, wrongBalances, deadLetters, waiting } =
+    counts;
+  const possible: [number, string][] = [
+    [lost, `${thousands(lost)} published sales have no commission.`],
+    [
+      postedTwice,
+      `${thousands(postedTwice)} sales were posted more than once, ${thousands(surplus)} commissions too many.`,
+    ],
+    [
+      wrongCommissions,
+      `${thousands(wrongCommissions)} commissions differ from what their sale says.`,
+    ],
+    [wrongBalances, `${thousands(wrongBalances)} salespersons have a wrong balance.`],
+    [deadLetters, `${thousands(deadLetters)} messages are dead letters.`],
+    [waiting, `${thousands(waiting)} messages are still in a queue.`],
+  ];
+  return possible.filter(([count]) => count > 0).map(([, sentence]) => sentence);
+}
