@@ -81,7 +81,7 @@ describe('isLockTimeout', () => {
 });
 
 describe('isDatabaseOutage', () => {
-  const outages = ['08000', '08006', '08P01', '53000', '53100', '53200', '53300', '25006'];
+  const outages = ['08000', '08006', '53000', '53100', '53200', '53300', '25006'];
   const shutdowns = ['57P01', '57P02', '57P03', '57P04', '57P05'];
   const faults = ['23505', '22P02', '25P02', '40001', '42P01', '54000', '55P03', '57014', 'P0001'];
 
@@ -89,6 +89,15 @@ describe('isDatabaseOutage', () => {
     expect(isOutageState(state)).toBe(true);
     expect(isDatabaseOutage(answer(state))).toBe(true);
     expect(isDatabaseOutage(failed(answer(state)))).toBe(true);
+  });
+
+  it('takes 08P01 for one only when it ended the connection, as a pooler does', () => {
+    const refusal = answer('08P01');
+    expect(isDatabaseOutage(failed(refusal))).toBe(false);
+    expect(isDatabaseOutage(new DatabaseUnavailableError(refusal))).toBe(true);
+    expect(isDatabaseOutage(failed(Object.assign(answer('08P01'), { severity: 'FATAL' })))).toBe(
+      true,
+    );
   });
 
   it.each(faults)('takes %s for a fault of the message or its handler', (state) => {

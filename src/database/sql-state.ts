@@ -10,6 +10,7 @@ const MAX_CAUSES = 8;
 
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
+const PROTOCOL_VIOLATION = '08P01';
 const READ_ONLY = '25006';
 const IDLE_IN_TRANSACTION_TIMEOUT = '25P03';
 /** Connection exceptions, insufficient resources. */
@@ -19,11 +20,15 @@ const OUTAGE_STATES = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', READ
 
 /** The SQLSTATE that PostgreSQL answered with, found through TypeORM's wrapping and `cause`s. */
 export function sqlStateOf(error: unknown): string | undefined {
+  return answerOf(error)?.code;
+}
+
+function answerOf(error: unknown): { code: string; severity: string } | undefined {
   for (const link of causes(error)) {
     const { code, severity } = link as { code?: unknown; severity?: unknown };
     // A server's answer has a severity; Node's ECONNREFUSED and the like do not.
     if (typeof code === 'string' && typeof severity === 'string') {
-      return code;
+      return { code, severity };
     }
   }
   return undefined;
@@ -61,7 +66,16 @@ export function isDatabaseOutage(error: unknown): boolean {
       return isBrokenConnection(link.driverError);
     }
   }
-  return state !== undefined && isOutageState(state);
+  return state !== undefined && isOutageState(state) && !isUnsendable(error);
+}
+
+/**
+ * The server refuses the one statement, which has more than 65,535 parameters for instance, and goes on. A
+ * pooler that cannot reach the server says the same with severity FATAL.
+ */
+function isUnsendable(error: unknown): boolean {
+  const answer = answerOf(error);
+  return answer?.code === PROTOCOL_VIOLATION && answer.severity === 'ERROR';
 }
 
 export function isOutageState(state: string): boolean {
