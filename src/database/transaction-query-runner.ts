@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { Logger } from '@nestjs/common';
 import type { ClientBase, QueryConfig, QueryResult } from 'pg';
 import type { DataSource } from 'typeorm';
@@ -18,7 +19,10 @@ import { withinTime } from './within-time.js';
 
 /** What pg 8.23 reports after each answer: idle, in a transaction, in a failed transaction. */
 type TransactionStatus = 'I' | 'T' | 'E' | null;
-type Client = ClientBase & { getTransactionStatus(): TransactionStatus };
+type Client = ClientBase & {
+  getTransactionStatus(): TransactionStatus;
+  connection: { stream: Duplex };
+};
 
 /** How long COMMIT and ROLLBACK may take before the connection counts as lost. */
 const END_TIMEOUT_MS = 30_000;
@@ -162,6 +166,8 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   /** Closes the connection instead of returning it: its state is not known. */
   destroy(reason: unknown): void {
     this.end(reason instanceof Error ? reason : new Error(String(reason)));
+    // The pool ends it after the answers to what was sent, and those may never come.
+    this.client?.connection.stream.destroy();
   }
 
   private end(reason: Error | undefined): void {
