@@ -3,10 +3,10 @@ import { Effect, startFixture, type Fixture, type Orders } from '../idempotency/
 import { eventually, useCleanup } from '../support/index.js';
 
 const cleanup = useCleanup();
-let it_: Fixture;
+let world: Fixture;
 
 beforeAll(async () => {
-  it_ = await startFixture(cleanup, { config: { retryDelaysMs: [10] } });
+  world = await startFixture(cleanup, { config: { retryDelaysMs: [10] } });
 });
 
 /** Every way that ordinary TypeORM code reaches the database, each inserting the row `id`. */
@@ -54,43 +54,43 @@ const ways: Record<string, (id: string, tools: Orders) => Promise<unknown>> = {
   },
   'work in a timer that is awaited': (id, { effects }) =>
     new Promise((resolve, reject) => {
-      setTimeout(() => effects.insert({ id, note: '' }).then(resolve, reject), 5);
+      setTimeout(() => void effects.insert({ id, note: '' }).then(resolve, reject), 5);
     }),
 };
 
 describe.each(Object.entries(ways))('%s', (name, insert) => {
   it('is committed with the key', async () => {
     const id = `commits: ${name}`;
-    it_.orders.on(id, (_, tools) => insert(id, tools));
-    await it_.publish({ id });
-    await eventually(async () => expect(await it_.keys()).toContain(id));
-    expect(await it_.effects()).toContain(id);
+    world.orders.on(id, (_, tools) => insert(id, tools));
+    await world.publish({ id });
+    await eventually(async () => expect(await world.keys()).toContain(id));
+    expect(await world.effects()).toContain(id);
   });
 
   it('is rolled back with the key', async () => {
     const id = `fails: ${name}`;
     let seen: unknown[] = [];
-    it_.orders.on(id, async (_, tools) => {
+    world.orders.on(id, async (_, tools) => {
       await insert(id, tools);
       seen = await tools.effects.find({ where: { id } });
       throw new Error('fails after its effect');
     });
-    await it_.publish({ id });
-    expect(await it_.deadLetter()).toMatchObject({ reason: 'attempts-exhausted' });
+    await world.publish({ id });
+    expect(await world.deadLetter()).toMatchObject({ reason: 'attempts-exhausted' });
     expect(seen).toHaveLength(1);
-    expect(await it_.effects()).not.toContain(id);
-    expect(await it_.keys()).not.toContain(id);
+    expect(await world.effects()).not.toContain(id);
+    expect(await world.keys()).not.toContain(id);
   });
 });
 
 it('runs parallel saves in the one transaction', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => `parallel-${index}`);
-  it_.orders.on('parallel', (_, { effects }) =>
+  world.orders.on('parallel', (_, { effects }) =>
     Promise.all(ids.map((id) => effects.save({ id, note: 'parallel' }))),
   );
-  await it_.publish({ id: 'parallel' });
-  await eventually(async () => expect(await it_.keys()).toContain('parallel'));
-  const transactions = await it_.db.query(
+  await world.publish({ id: 'parallel' });
+  await eventually(async () => expect(await world.keys()).toContain('parallel'));
+  const transactions = await world.db.query(
     `SELECT xmin, count(*)::int AS rows FROM effect WHERE note = 'parallel' GROUP BY xmin
       UNION ALL SELECT xmin, 0 FROM processed_message WHERE key = 'parallel'`,
   );
@@ -101,35 +101,35 @@ it('runs parallel saves in the one transaction', async () => {
 });
 
 it('keeps what outsideTransaction wrote when the handler rolls back', async () => {
-  it_.orders.on('outside', async (_, { effects }, __, run) => {
+  world.orders.on('outside', async (_, { effects }, __, run) => {
     await effects.insert({ id: 'inside', note: '' });
     await outsideTransaction(() => effects.insert({ id: `outside-${run}`, note: '' }));
     throw new Error('fails after both');
   });
-  await it_.publish({ id: 'outside' });
-  await it_.deadLetter();
-  const effects = await it_.effects();
+  await world.publish({ id: 'outside' });
+  await world.deadLetter();
+  const effects = await world.effects();
   expect(effects).toEqual(expect.arrayContaining(['outside-1', 'outside-2']));
   expect(effects).not.toContain('inside');
 });
 
 it('runs a transaction of its own inside outsideTransaction', async () => {
-  it_.orders.on('own', async (_, { dataSource, effects }) => {
+  world.orders.on('own', async (_, { dataSource, effects }) => {
     await outsideTransaction(() =>
       dataSource.transaction((own) => own.insert(Effect, { id: 'own-1', note: '' })),
     );
     expect(await effects.findBy({ id: 'own-1' })).toHaveLength(1);
     throw new Error('fails afterwards');
   });
-  await it_.publish({ id: 'own' });
-  expect((await it_.deadLetter()).error).toContain('duplicate key');
-  expect(await it_.effects()).toContain('own-1');
+  await world.publish({ id: 'own' });
+  expect((await world.deadLetter()).error).toContain('duplicate key');
+  expect(await world.effects()).toContain('own-1');
 });
 
 it('refuses to stream, and says so', async () => {
-  it_.orders.on('stream', async (_, { effects }) => {
+  world.orders.on('stream', async (_, { effects }) => {
     await effects.createQueryBuilder().stream();
   });
-  await it_.publish({ id: 'stream' });
-  expect((await it_.deadLetter()).error).toMatch(/stream/i);
+  await world.publish({ id: 'stream' });
+  expect((await world.deadLetter()).error).toMatch(/stream/i);
 });

@@ -2,10 +2,10 @@ import { Effect, startFixture, type Fixture } from '../idempotency/orders.fixtur
 import { cutAtCommit, eventually, holds, useCleanup } from '../support/index.js';
 
 const cleanup = useCleanup();
-let it_: Fixture;
+let world: Fixture;
 
 beforeAll(async () => {
-  it_ = await startFixture(cleanup, {
+  world = await startFixture(cleanup, {
     tables: `
       CREATE TABLE parent (id text PRIMARY KEY);
       CREATE TABLE child (
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 
 async function lateError(sqlState: string, when: string): Promise<void> {
-  await it_.db.query(`
+  await world.db.query(`
     CREATE CONSTRAINT TRIGGER late AFTER INSERT ON effect DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.id = '${when}') EXECUTE FUNCTION raise_late('${sqlState}')`);
 }
@@ -27,45 +27,45 @@ describe.each(['before-server', 'after-server'] as const)(
     it('acknowledges only after another delivery has found out, and has one effect', async () => {
       const id = `cut ${when}`;
       const committed = when === 'after-server';
-      const acked = it_.settlements.acked;
+      const acked = world.settlements.acked;
       const cut = cutAtCommit({ when, onlyAfter: /INTO "effect"/ });
       // The database stays away, so that whatever the first delivery was told is all that there is.
-      const stop = it_.databaseProxy.intercept((...chunk) => {
+      const stop = world.databaseProxy.intercept((...chunk) => {
         const verdict = cut(...chunk);
-        if (verdict === 'cut') it_.databaseProxy.refuse();
+        if (verdict === 'cut') world.databaseProxy.refuse();
         return verdict;
       });
-      const cuts = it_.databaseProxy.cuts;
-      await it_.publish({ id });
-      await eventually(() => expect(it_.databaseProxy.cuts).toBe(cuts + 1));
+      const cuts = world.databaseProxy.cuts;
+      await world.publish({ id });
+      await eventually(() => expect(world.databaseProxy.cuts).toBe(cuts + 1));
       stop();
       await eventually(async () =>
-        expect(await it_.effects()).toEqual(committed ? [expect.stringMatching(when)] : []),
+        expect(await world.effects()).toEqual(committed ? [expect.stringMatching(when)] : []),
       );
       await holds(async () => {
-        expect(it_.settlements.acked).toBe(acked);
-        expect((await it_.broker.depth('commissions.dead')).ready).toBe(0);
+        expect(world.settlements.acked).toBe(acked);
+        expect((await world.broker.depth('commissions.dead')).ready).toBe(0);
       }, 300);
 
-      await it_.databaseProxy.accept();
-      await eventually(() => expect(it_.settlements.acked).toBe(acked + 1));
-      expect(await it_.db.query('SELECT id FROM effect WHERE id = $1', [id])).toHaveLength(1);
-      expect(it_.orders.runs(id)).toBe(committed ? 1 : 2);
-      await it_.quiet();
-      await it_.db.query('DELETE FROM effect');
+      await world.databaseProxy.accept();
+      await eventually(() => expect(world.settlements.acked).toBe(acked + 1));
+      expect(await world.db.query('SELECT id FROM effect WHERE id = $1', [id])).toHaveLength(1);
+      expect(world.orders.runs(id)).toBe(committed ? 1 : 2);
+      await world.quiet();
+      await world.db.query('DELETE FROM effect');
     });
   },
 );
 
 it('takes an answer to COMMIT that never comes for an unknown outcome, not a failure', async () => {
-  it_.orders.on('terminated', async (_, { effects, dataSource }, __, run) => {
+  world.orders.on('terminated', async (_, { effects, dataSource }, __, run) => {
     await effects.insert({ id: 'terminated', note: String(run) });
     if (run === 1) {
       // The server ends the session while COMMIT runs a deferred trigger.
       await dataSource.query(`SELECT set_config('test.end', 'yes', true)`);
     }
   });
-  await it_.db.query(`
+  await world.db.query(`
     CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
         IF current_setting('test.end', true) = 'yes' THEN
@@ -76,40 +76,40 @@ it('takes an answer to COMMIT that never comes for an unknown outcome, not a fai
       END $$;
     CREATE CONSTRAINT TRIGGER end_at_commit AFTER INSERT ON effect DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION end_session()`);
-  await it_.publish({ id: 'terminated' });
-  await eventually(async () => expect(await it_.keys()).toContain('terminated'));
-  await it_.quiet();
-  expect(it_.app.log()).toContain('its outcome is unknown');
-  expect(it_.orders.runs('terminated')).toBe(2);
-  await it_.db.query('DROP TRIGGER end_at_commit ON effect');
+  await world.publish({ id: 'terminated' });
+  await eventually(async () => expect(await world.keys()).toContain('terminated'));
+  await world.quiet();
+  expect(world.app.log()).toContain('its outcome is unknown');
+  expect(world.orders.runs('terminated')).toBe(2);
+  await world.db.query('DROP TRIGGER end_at_commit ON effect');
 });
 
 it('rolls back and retries when a deferred constraint fails at COMMIT', async () => {
-  it_.orders.on('deferred', async (_, { effects, dataSource }, __, run) => {
+  world.orders.on('deferred', async (_, { effects, dataSource }, __, run) => {
     await effects.insert({ id: `deferred-${run}`, note: '' });
     await dataSource.query(`INSERT INTO child VALUES ('p')`);
     if (run === 3) await dataSource.query(`INSERT INTO parent VALUES ('p')`);
   });
-  await it_.publish({ id: 'deferred' });
-  await eventually(async () => expect(await it_.keys()).toContain('deferred'));
-  expect(it_.orders.runs('deferred')).toBe(3);
-  expect(await it_.effects()).toContain('deferred-3');
-  expect(await it_.effects()).not.toContain('deferred-1');
-  expect(await it_.db.query('SELECT * FROM child')).toHaveLength(1);
+  await world.publish({ id: 'deferred' });
+  await eventually(async () => expect(await world.keys()).toContain('deferred'));
+  expect(world.orders.runs('deferred')).toBe(3);
+  expect(await world.effects()).toContain('deferred-3');
+  expect(await world.effects()).not.toContain('deferred-1');
+  expect(await world.db.query('SELECT * FROM child')).toHaveLength(1);
   // An ordinary failure: consuming never paused for it.
-  expect(it_.app.log()).not.toMatch(/Consuming pauses.*foreign key/);
+  expect(world.app.log()).not.toMatch(/Consuming pauses.*foreign key/);
 });
 
 it('runs again at once when the serialization failure comes at COMMIT', async () => {
   await lateError('40001', 'late-40001');
-  it_.orders.on('late', (_, { effects }, __, run) =>
+  world.orders.on('late', (_, { effects }, __, run) =>
     effects.insert({ id: run < 3 ? 'late-40001' : 'late-done', note: '' }),
   );
-  await it_.publish({ id: 'late' });
-  await eventually(async () => expect(await it_.keys()).toContain('late'));
-  expect(it_.orders.runs('late')).toBe(3);
-  expect(it_.app.log()).not.toContain('raise_late');
-  expect(await it_.effects()).toContain('late-done');
+  await world.publish({ id: 'late' });
+  await eventually(async () => expect(await world.keys()).toContain('late'));
+  expect(world.orders.runs('late')).toBe(3);
+  expect(world.app.log()).not.toContain('raise_late');
+  expect(await world.effects()).toContain('late-done');
 });
 
 it.each([
@@ -118,36 +118,36 @@ it.each([
   ['a statement that does not parse', 'SELEKT 1'],
 ])('does not take a handler that swallows %s for a success', async (name, sql) => {
   const id = `swallows ${name}`;
-  await it_.db.query(`INSERT INTO effect VALUES ('taken', '') ON CONFLICT DO NOTHING`);
-  it_.orders.on(id, async (_, { effects, dataSource }, __, run) => {
+  await world.db.query(`INSERT INTO effect VALUES ('taken', '') ON CONFLICT DO NOTHING`);
+  world.orders.on(id, async (_, { effects, dataSource }, __, run) => {
     await effects.insert({ id: `${id}-${run}`, note: '' });
     if (run < 3) await dataSource.query(sql).catch(() => undefined);
   });
-  await it_.publish({ id });
-  await eventually(async () => expect(await it_.keys()).toContain(id));
-  expect(it_.orders.runs(id)).toBe(3);
-  expect((await it_.effects()).filter((one) => one.startsWith(id))).toEqual([`${id}-3`]);
+  await world.publish({ id });
+  await eventually(async () => expect(await world.keys()).toContain(id));
+  expect(world.orders.runs(id)).toBe(3);
+  expect((await world.effects()).filter((one) => one.startsWith(id))).toEqual([`${id}-3`]);
 });
 
 it('dead-letters a handler that swallows a SQL error every time, with that error', async () => {
-  it_.orders.on('always', async (_, { manager }) => {
+  world.orders.on('always', async (_, { manager }) => {
     await manager.insert(Effect, { id: 'always', note: '' });
     await manager.insert(Effect, { id: 'always', note: 'again' }).catch(() => undefined);
   });
-  await it_.publish({ id: 'always' });
-  const dead = await it_.deadLetter();
+  await world.publish({ id: 'always' });
+  const dead = await world.deadLetter();
   expect(dead.error).toMatch(/TransactionAbortedError.*duplicate key/);
   expect(dead.headers['x-attempt']).toBe(4);
-  expect(await it_.effects()).not.toContain('always');
-  expect(await it_.keys()).not.toContain('always');
+  expect(await world.effects()).not.toContain('always');
+  expect(await world.keys()).not.toContain('always');
 });
 
 it('finds a swallowed error of a query that nobody awaited', async () => {
-  it_.orders.on('unseen', async (_, { effects, dataSource }, __, run) => {
+  world.orders.on('unseen', async (_, { effects, dataSource }, __, run) => {
     await effects.insert({ id: `unseen-${run}`, note: '' });
     if (run === 1) void dataSource.query('SELECT 1 / 0').catch(() => undefined);
   });
-  await it_.publish({ id: 'unseen' });
-  await eventually(async () => expect(await it_.keys()).toContain('unseen'));
-  expect((await it_.effects()).filter((id) => id.startsWith('unseen'))).toEqual(['unseen-2']);
+  await world.publish({ id: 'unseen' });
+  await eventually(async () => expect(await world.keys()).toContain('unseen'));
+  expect((await world.effects()).filter((id) => id.startsWith('unseen'))).toEqual(['unseen-2']);
 });

@@ -2,25 +2,25 @@ import { Effect, Gate, startFixture, type Fixture } from '../idempotency/orders.
 import { eventually, useCleanup } from '../support/index.js';
 
 const cleanup = useCleanup();
-let it_: Fixture;
+let world: Fixture;
 
 beforeAll(async () => {
-  it_ = await startFixture(cleanup, { config: { retryDelaysMs: [10] } });
+  world = await startFixture(cleanup, { config: { retryDelaysMs: [10] } });
 });
 
 /** The effects whose ids begin with this. */
 async function effectsOf(prefix: string): Promise<string[]> {
-  return (await it_.effects()).filter((id) => id.startsWith(prefix));
+  return (await world.effects()).filter((id) => id.startsWith(prefix));
 }
 
 async function processed(id: string): Promise<void> {
-  await it_.publish({ id });
-  await eventually(async () => expect(await it_.keys()).toContain(id));
-  expect(it_.orders.runs(id)).toBe(1);
+  await world.publish({ id });
+  await eventually(async () => expect(await world.keys()).toContain(id));
+  expect(world.orders.runs(id)).toBe(1);
 }
 
 it('rolls back a nested transaction alone when its error is caught', async () => {
-  it_.orders.on('nested', async (_, { dataSource, effects }) => {
+  world.orders.on('nested', async (_, { dataSource, effects }) => {
     await effects.insert({ id: 'n-kept', note: '' });
     await dataSource
       .transaction(async (nested) => {
@@ -36,7 +36,7 @@ it('rolls back a nested transaction alone when its error is caught', async () =>
 });
 
 it('goes on after a unique violation in a nested transaction', async () => {
-  it_.orders.on('violation', async (_, { dataSource, effects }) => {
+  world.orders.on('violation', async (_, { dataSource, effects }) => {
     await effects.insert({ id: 'v-1', note: 'first' });
     await dataSource
       .transaction((nested) => nested.insert(Effect, { id: 'v-1', note: 'second' }))
@@ -48,7 +48,7 @@ it('goes on after a unique violation in a nested transaction', async () => {
 });
 
 it('rolls back parallel nested transactions each by itself', async () => {
-  it_.orders.on('siblings', async (_, { dataSource, effects }) => {
+  world.orders.on('siblings', async (_, { dataSource, effects }) => {
     const results = await Promise.allSettled(
       ['s-1', 's-2', 's-3', 's-4'].map((id) =>
         dataSource.transaction(async (nested) => {
@@ -71,7 +71,7 @@ it('rolls back parallel nested transactions each by itself', async () => {
 
 it('keeps what a nested transaction did when one that began later is rolled back', async () => {
   const secondMayFail = new Gate();
-  it_.orders.on('staggered', async (_, { dataSource, effects, manager }) => {
+  world.orders.on('staggered', async (_, { dataSource, effects, manager }) => {
     const firstInserted = new Gate();
     const first = dataSource.transaction(async () => {
       await effects.insert({ id: 't-first', note: '' });
@@ -95,7 +95,7 @@ it('keeps what a nested transaction did when one that began later is rolled back
 });
 
 it('nests parallel transactions in a nested one', async () => {
-  it_.orders.on('deep', async (_, { dataSource, effects }) => {
+  world.orders.on('deep', async (_, { dataSource, effects }) => {
     const branch = (id: string, fails: boolean): Promise<void> =>
       dataSource.transaction(async (outer) => {
         await effects.insert({ id: `d-${id}`, note: '' });
@@ -115,7 +115,7 @@ it('nests parallel transactions in a nested one', async () => {
 });
 
 it('fails the message when a parallel nested transaction fails and nobody catches it', async () => {
-  it_.orders.on('uncaught', (_, { dataSource }) =>
+  world.orders.on('uncaught', (_, { dataSource }) =>
     Promise.all(
       ['u-1', 'u-2', 'u-3'].map((id) =>
         dataSource.transaction(async (nested) => {
@@ -125,8 +125,8 @@ it('fails the message when a parallel nested transaction fails and nobody catche
       ),
     ),
   );
-  await it_.publish({ id: 'uncaught' });
-  expect((await it_.deadLetter()).error).toContain('the second fails');
+  await world.publish({ id: 'uncaught' });
+  expect((await world.deadLetter()).error).toContain('the second fails');
   expect(await effectsOf('u-')).toEqual([]);
-  expect(await it_.keys()).not.toContain('uncaught');
+  expect(await world.keys()).not.toContain('uncaught');
 });

@@ -3,10 +3,10 @@ import { startFixture, type Fixture, type Orders } from '../idempotency/orders.f
 import { eventually, useCleanup } from '../support/index.js';
 
 const cleanup = useCleanup();
-let it_: Fixture;
+let world: Fixture;
 
 beforeAll(async () => {
-  it_ = await startFixture(cleanup, { config: { retryDelaysMs: [10] } });
+  world = await startFixture(cleanup, { config: { retryDelaysMs: [10] } });
 });
 
 type Break = (tools: Orders) => Promise<unknown>;
@@ -57,38 +57,38 @@ const ends: Record<string, Break> = {
 describe.each(Object.entries(ends))('a handler that runs %s', (name, end) => {
   it('fails with nothing stored', async () => {
     const id = `refused ${name}`;
-    it_.orders.on(id, async (_, tools) => {
+    world.orders.on(id, async (_, tools) => {
       await tools.effects.insert({ id, note: '' });
       await end(tools);
     });
-    await it_.publish({ id });
-    expect((await it_.deadLetter()).error).toMatch(/TransactionControlError/);
-    expect(await it_.effects()).not.toContain(id);
-    expect(await it_.keys()).not.toContain(id);
+    await world.publish({ id });
+    expect((await world.deadLetter()).error).toMatch(/TransactionControlError/);
+    expect(await world.effects()).not.toContain(id);
+    expect(await world.keys()).not.toContain(id);
   });
 });
 
 it('fails also when the handler catches the refusal', async () => {
-  it_.orders.on('catches', async (_, { effects, dataSource }) => {
+  world.orders.on('catches', async (_, { effects, dataSource }) => {
     await effects.insert({ id: 'catches', note: '' });
     await dataSource.query('ROLLBACK').catch(() => undefined);
   });
-  await it_.publish({ id: 'catches' });
-  expect((await it_.deadLetter()).error).toMatch(/TransactionControlError/);
-  expect(await it_.effects()).not.toContain('catches');
-  expect(await it_.keys()).not.toContain('catches');
+  await world.publish({ id: 'catches' });
+  expect((await world.deadLetter()).error).toMatch(/TransactionControlError/);
+  expect(await world.effects()).not.toContain('catches');
+  expect(await world.keys()).not.toContain('catches');
 });
 
 it('leaves the connection to its transaction when a handler releases the raw client', async () => {
-  it_.orders.on('releases', async (_, { effects, dataSource }) => {
+  world.orders.on('releases', async (_, { effects, dataSource }) => {
     const client = (await dataSource.createQueryRunner().connect()) as PoolClient;
     await client.query(`INSERT INTO effect VALUES ('releases-1', '')`);
     client.release();
     await effects.insert({ id: 'releases-2', note: '' });
   });
-  await it_.publish({ id: 'releases' });
-  await eventually(async () => expect(await it_.keys()).toContain('releases'));
-  expect(await it_.effects()).toEqual(expect.arrayContaining(['releases-1', 'releases-2']));
+  await world.publish({ id: 'releases' });
+  await eventually(async () => expect(await world.keys()).toContain('releases'));
+  expect(await world.effects()).toEqual(expect.arrayContaining(['releases-1', 'releases-2']));
 });
 
 it.each([
@@ -100,13 +100,13 @@ it.each([
   ['an empty statement', ''],
 ])('lets %s pass', async (name, sql) => {
   const id = `passes ${name}`;
-  it_.orders.on(id, async (_, tools) => {
+  world.orders.on(id, async (_, tools) => {
     await tools.effects.insert({ id: `${id} 1`, note: '' });
     await tools.dataSource.query(sql);
     await tools.effects.insert({ id: `${id} 2`, note: '' });
   });
-  await it_.publish({ id });
-  await eventually(async () => expect(await it_.keys()).toContain(id));
-  expect(it_.orders.runs(id)).toBe(1);
-  expect((await it_.effects()).filter((one) => one.startsWith(id))).toHaveLength(2);
+  await world.publish({ id });
+  await eventually(async () => expect(await world.keys()).toContain(id));
+  expect(world.orders.runs(id)).toBe(1);
+  expect((await world.effects()).filter((one) => one.startsWith(id))).toHaveLength(2);
 });

@@ -36,9 +36,8 @@ export const CREATE_EFFECT = 'CREATE TABLE effect (id text PRIMARY KEY, note tex
 
 type Work = (order: Order, tools: Orders, context: RmqContext, run: number) => unknown;
 
-/** The handler whose body each test gives: `orders.on('A', async (order, { effects }) => …)`. */
+/** Handler bodies that each test gives: `orders.on('A', async (order, { effects }) => …)`. */
 @Injectable()
-@Controller()
 export class Orders {
   private readonly works = new Map<string, Work>();
   private readonly counts = new Map<string, number>();
@@ -59,15 +58,25 @@ export class Orders {
     return this.counts.get(id) ?? 0;
   }
 
-  @EventPattern<string>('order.placed')
-  @IdempotentHandler<Order>((order) => order.id)
-  async onOrder(@Payload() order: Order, @Ctx() context: RmqContext): Promise<unknown> {
+  /** What the test gave, or the insert of one effect with the order's id. */
+  async work(order: Order, context: RmqContext): Promise<unknown> {
     const run = this.runs(order.id) + 1;
     this.counts.set(order.id, run);
     const work = this.works.get(order.id);
     return work === undefined
       ? this.effects.insert({ id: order.id, note: 'done' })
       : work(order, this, context, run);
+  }
+}
+
+@Controller()
+class OrdersConsumer {
+  constructor(private readonly orders: Orders) {}
+
+  @EventPattern<string>('order.placed')
+  @IdempotentHandler<Order>((order) => order.id)
+  onOrder(@Payload() order: Order, @Ctx() context: RmqContext): Promise<unknown> {
+    return this.orders.work(order, context);
   }
 }
 
@@ -98,7 +107,7 @@ type FixtureOptions = Partial<Omit<TestAppOptions, 'databaseUrl' | 'rabbitmqUrl'
 /** Both servers are behind proxies, so that every spec can cut and count. */
 export async function startFixture(
   cleanup: Cleanup,
-  { tables = '', controllers = [], entities = [], ...options }: FixtureOptions = {},
+  { tables = '', controllers = [], providers = [], entities = [], ...options }: FixtureOptions = {},
 ): Promise<Fixture> {
   const db = cleanup.use(await createTestDatabase());
   const broker = cleanup.use(await createTestBroker());
@@ -110,7 +119,8 @@ export async function startFixture(
     await createTestApp({
       databaseUrl: databaseProxy.url,
       rabbitmqUrl: rabbitProxy.url,
-      controllers: [Orders, ...controllers],
+      controllers: [OrdersConsumer, ...controllers],
+      providers: [Orders, ...providers],
       entities: [Effect, ...entities],
       ...options,
     }),
