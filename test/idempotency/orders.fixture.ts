@@ -101,20 +101,30 @@ export interface Fixture {
 }
 
 type FixtureOptions = Partial<Omit<TestAppOptions, 'databaseUrl' | 'rabbitmqUrl'>> & {
+  /** SQL that creates what the spec needs besides `effect`. */
   tables?: string;
+  /** The database of another service, which this one is a second process of. */
+  sharing?: TestDatabase;
 };
 
 /** Both servers are behind proxies, so that every spec can cut and count. */
 export async function startFixture(
   cleanup: Cleanup,
-  { tables = '', controllers = [], providers = [], entities = [], ...options }: FixtureOptions = {},
+  {
+    tables = '',
+    sharing,
+    controllers = [],
+    providers = [],
+    entities = [],
+    ...options
+  }: FixtureOptions = {},
 ): Promise<Fixture> {
-  const db = cleanup.use(await createTestDatabase());
+  const db = sharing ?? cleanup.use(await createTestDatabase());
   const broker = cleanup.use(await createTestBroker());
   const databaseProxy = cleanup.use(await createTcpProxy(db.url));
   const rabbitProxy = cleanup.use(await createTcpProxy(broker.url));
   const settlements = watchSettlements(rabbitProxy);
-  await db.query(`${CREATE_EFFECT}; ${tables}`);
+  if (sharing === undefined) await db.query(`${CREATE_EFFECT}; ${tables}`);
   const app = cleanup.use(
     await createTestApp({
       databaseUrl: databaseProxy.url,
