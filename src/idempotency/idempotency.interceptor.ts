@@ -4,9 +4,17 @@ import {
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common';
-import { defer, lastValueFrom, type Observable } from 'rxjs';
+import { defer, lastValueFrom, tap, type Observable } from 'rxjs';
 import { HandlerRegistry } from './handler-registry.js';
 import { IdempotentProcessor } from './idempotent-processor.js';
+
+/**
+ * The transport's context, which is told how the handler really ended. An interceptor of the application
+ * around this one may swallow its error, and the message would be settled as if its effect were stored.
+ */
+interface Witness {
+  failure: { error: unknown } | undefined;
+}
 
 /** Puts the processor around a decorated handler in Nest's pipeline: after guards, before pipes. */
 @Injectable()
@@ -19,12 +27,20 @@ export class IdempotencyInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const handler = this.handlers.get(context.getClass(), context.getHandler());
     const payload: unknown = context.switchToRpc().getData();
+    const tell = (failure: Witness['failure']): void => tellWitness(context, failure);
     return defer(() =>
       this.processor.process(handler, payload, () =>
         // handle() is called inside the transaction's async context; called outside of it, the handler
         // would not see the transaction. A handler that returns EMPTY has no last value.
         lastValueFrom(next.handle(), { defaultValue: undefined }),
       ),
-    );
+    ).pipe(tap({ next: () => tell(undefined), error: (error: unknown) => tell({ error }) }));
+  }
+}
+
+function tellWitness(context: ExecutionContext, failure: Witness['failure']): void {
+  const transport: unknown = context.switchToRpc().getContext();
+  if (typeof transport === 'object' && transport !== null) {
+    (transport as Witness).failure = failure;
   }
 }
