@@ -1,19 +1,20 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { constants } from 'node:os';
-import { reasonOf } from '../services/errors.js';
-import { ServicesError } from '../services/index.js';
-import { isTerminal, Phases, type Display } from './display.js';
-import { DemoError, Interrupted } from './errors.js';
-import { LiveDisplay } from './live-display.js';
-import { Month } from './month.js';
+import { join } from 'node:path';
 import { parseCommand, USAGE, type DemoOptions } from './options.js';
-import { PlainDisplay } from './plain-display.js';
-import { Releases } from './releases.js';
-import { report } from './report.js';
-import type { Result } from './result.js';
-import { setTheStage } from './stage.js';
+import { STOP_SIGNALS } from './signals.js';
 
-/** A terminal's Ctrl-C arrives twice, once from the terminal and once from the program that started us. */
-const SAME_SIGNAL_MS = 500;
+/**
+ * Runs the demo in a process of its own. tsx kills a program that does not answer a signal within 60
+ * milliseconds, which is soon for one that is busy publishing; this one is never busy.
+ */
+async function demo(options: DemoOptions): Promise<number> {
+  const run = fork(join(import.meta.dirname, 'run.ts'), [JSON.stringify(options)]);
+  for (const name of STOP_SIGNALS) process.on(name, () => run.kill(name));
+  const [code, signal] = (await once(run, 'exit')) as [number | null, NodeJS.Signals | null];
+  return code ?? 128 + constants.signals[signal!];
+}
 
 async function main(args: readonly string[]): Promise<number> {
   const command = parseCommand(args);
@@ -29,65 +30,4 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function demo(options: DemoOptions): Promise<number> {
-  try {
-    const result = await run(options, interruption());
-    console.log(options.json ? JSON.stringify(result) : report(result, isTerminal(process.stdout)));
-    return options.naive || result.ok ? 0 : 1;
-  } catch (error) {
-    if (error instanceof Interrupted) return error.exitCode;
-    const expected = error instanceof DemoError || error instanceof ServicesError;
-    console.error(expected ? error.message : error);
-    if (options.json) console.log(JSON.stringify({ ok: false, faults: [reasonOf(error)] }));
-    return 1;
-  }
-}
-
-/** Gives back everything that it has opened, however it ends. */
-async function run(options: DemoOptions, signal: AbortSignal): Promise<Result> {
-  const display = displayFor(options);
-  const phases = new Phases(display, signal);
-  const releases = new Releases();
-  const story = async (): Promise<Result> => {
-    const stage = await setTheStage({ ...options, phases, releases, signal });
-    return new Month(options, stage, phases, signal).run();
-  };
-  try {
-    return await Promise.race([story(), abortOf(signal)]);
-  } finally {
-    const failures = await new Phases(display).run('Cleaning up', () => releases.close());
-    for (const failure of failures) console.error(`Not cleaned up: ${reasonOf(failure)}`);
-  }
-}
-
-function displayFor({ json }: DemoOptions): Display {
-  return !json && isTerminal(process.stderr)
-    ? new LiveDisplay(process.stderr)
-    : new PlainDisplay((line) => console.error(line));
-}
-
-const abortOf = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Interrupted));
-  });
-
-/** Aborted by the first signal that asks to stop; a later one does not wait for the cleaning up. */
-function interruption(): AbortSignal {
-  const controller = new AbortController();
-  let firstAt = Number.POSITIVE_INFINITY;
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(name, () => {
-      const exitCode = 128 + constants.signals[name];
-      if (performance.now() - firstAt > SAME_SIGNAL_MS) process.exit(exitCode);
-      firstAt = Math.min(firstAt, performance.now());
-      controller.abort(new Interrupted(exitCode));
-    });
-  }
-  return controller.signal;
-}
-
-// A reader that has gone, as in `| head`, must not keep the run from cleaning up.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-
-// Not left to end by itself: what was interrupted may still be waiting for something.
-process.exit(await main(process.argv.slice(2)));
+process.exitCode = await main(process.argv.slice(2));

@@ -4,8 +4,7 @@ import { freePort } from '../../test/support/free-port.js';
 import { projectRoot } from '../../test/support/project.js';
 import { ServiceProcess } from '../../test/support/service-process.js';
 import { lastLines } from '../services/processes.js';
-import type { BrokerPlace } from './broker.js';
-import { RETRY_DELAYS } from './broker.js';
+import { RETRY_DELAYS, type BrokerPlace } from './broker.js';
 import { DemoError } from './errors.js';
 
 /** Their numbers, by which people tell them apart. */
@@ -36,26 +35,26 @@ export class Consumers {
 
   /** Starts consumer `number` and waits until it is ready. */
   async start(number: number): Promise<void> {
-    const process = await this.spawn();
-    this.processes.set(number, process);
-    void process.exited.then(({ code, signal }) => {
-      if (this.processes.get(number) !== process) return;
+    const consumer = await this.spawn();
+    this.processes.set(number, consumer);
+    void consumer.exited.then(({ code, signal }) => {
+      if (this.processes.get(number) !== consumer) return;
       const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-      this.failures.push(failure(`Consumer ${number} ended by itself, ${how}.`, process));
+      this.failures.push(failure(`Consumer ${number} ended by itself, ${how}.`, consumer));
     });
     try {
-      await process.ready(READY_MS);
+      await consumer.ready(READY_MS);
     } catch (error) {
-      throw failure(`Consumer ${number} did not become ready.`, process, error);
+      throw failure(`Consumer ${number} did not become ready.`, consumer, error);
     }
   }
 
   /** Kills consumer `number` as a crash does; returns the id that its process had. */
   async crash(number: number): Promise<number> {
-    const process = this.processes.get(number)!;
+    const consumer = this.processes.get(number)!;
     this.processes.delete(number);
-    await process.kill('SIGKILL');
-    return process.pid;
+    await consumer.kill('SIGKILL');
+    return consumer.pid;
   }
 
   /** Throws when a consumer has ended by itself. */
@@ -67,19 +66,19 @@ export class Consumers {
   async stop(): Promise<void> {
     const processes = [...this.processes.values()];
     this.processes.clear();
-    await Promise.all(processes.map((process) => process.stop()));
+    await Promise.all(processes.map((consumer) => consumer.stop()));
   }
 
   async kill(): Promise<void> {
     const processes = [...this.processes.values()];
     this.processes.clear();
-    await Promise.all(processes.map((process) => process.kill('SIGKILL')));
+    await Promise.all(processes.map((consumer) => consumer.kill('SIGKILL')));
   }
 
   /** The end of what each has said, for a diagnosis. */
   lastWords(): string {
     return [...this.processes]
-      .map(([number, process]) => `Consumer ${number} said last:\n${quote(process)}`)
+      .map(([number, consumer]) => `Consumer ${number} said last:\n${quote(consumer)}`)
       .join('\n');
   }
 
@@ -117,9 +116,9 @@ export class Consumers {
   }
 }
 
-function failure(what: string, process: ServiceProcess, cause?: unknown): DemoError {
-  return new DemoError(`${what} It said last:\n${quote(process)}`, { cause });
+function failure(what: string, consumer: ServiceProcess, cause?: unknown): DemoError {
+  return new DemoError(`${what} It said last:\n${quote(consumer)}`, { cause });
 }
 
-const quote = (process: ServiceProcess): string =>
-  lastLines(process.output() || '(nothing)').replaceAll(/^/gm, '  ');
+const quote = (consumer: ServiceProcess): string =>
+  lastLines(consumer.output() || '(nothing)').replaceAll(/^/gm, '  ');

@@ -23,11 +23,16 @@ export interface Result extends Audit {
 type Counts = Omit<Result, 'duplicatesDiscarded' | 'messagesPerSecond' | 'faults' | 'ok'>;
 
 export function resultOf(counts: Counts): Result {
-  const { published, posted, deadLetters, waiting, seconds } = counts;
+  const { consumer, sales, published, posted, ...rest } = counts;
+  const { deadLetters, waiting, seconds } = rest;
   const faults = faultsOf(counts);
   return {
-    ...counts,
+    consumer,
+    sales,
+    published,
+    posted,
     duplicatesDiscarded: published - posted - deadLetters - waiting,
+    ...rest,
     seconds: Math.round(seconds * 10) / 10,
     messagesPerSecond: Math.round(published / seconds),
     faults,
