@@ -3,9 +3,11 @@ import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/
 import { connect, type AmqpConnectionManager, type ChannelWrapper } from 'amqp-connection-manager';
 import type { ConfirmChannel, Message, Options } from 'amqplib';
 import { redactUrls } from '../observability/index.js';
+import { atMost } from './at-most.js';
 import { UnroutableMessageError } from './errors.js';
 import { HEADER } from './headers.js';
 import {
+  CLOSE_TIMEOUT_MS,
   HEARTBEAT_SECONDS,
   MESSAGING_OPTIONS,
   RECONNECT_SECONDS,
@@ -77,7 +79,7 @@ export class ConfirmedPublisher implements OnApplicationShutdown {
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.connection.close();
+    await atMost(CLOSE_TIMEOUT_MS, this.connection.close());
   }
 
   private onReturn(message: Message): void {

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { atMost } from './at-most.js';
 
 /** The messages that are in work. */
 export class InFlight {
@@ -13,12 +14,10 @@ export class InFlight {
 
   /** Waits until nothing new can come and everything has ended, at most `graceMs` milliseconds. */
   async drain(graceMs: number, noMore: Promise<void>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const grace = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, graceMs);
-    });
-    await Promise.race([grace, noMore.then(() => Promise.all(this.tasks))]);
-    clearTimeout(timer);
+    await atMost(
+      graceMs,
+      noMore.then(() => Promise.all(this.tasks)),
+    );
     if (this.tasks.size > 0) {
       this.logger.warn(
         `${this.tasks.size} messages did not end within ${graceMs} ms and will be redelivered.`,

@@ -23,3 +23,5 @@ export interface MessagingOptions {
 /** Both connections of the process. */
 export const HEARTBEAT_SECONDS = 10;
 export const RECONNECT_SECONDS = 1;
+/** A broker that does not answer a close must not hold up the stop: it sees the connection end anyway. */
+export const CLOSE_TIMEOUT_MS = 2_000;

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { ServerRMQ, type MessageHandler } from '@nestjs/microservices';
 import type { ConfirmChannel } from 'amqplib';
+import { atMost } from './at-most.js';
 import { ConfirmedPublisher } from './confirmed-publisher.js';
 import type { Delivery } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
@@ -8,6 +9,7 @@ import { TopologyError } from './errors.js';
 import { runHandler, type RunHandler } from './handler-run.js';
 import { InFlight } from './in-flight.js';
 import {
+  CLOSE_TIMEOUT_MS,
   HEARTBEAT_SECONDS,
   MESSAGING_OPTIONS,
   RECONNECT_SECONDS,
@@ -17,7 +19,7 @@ import { Outage } from './outage.js';
 import { QueueConsumer } from './queue-consumer.js';
 import { Routes } from './routes.js';
 import { Settlement } from './settlement.js';
-import { declareTopology } from './topology.js';
+import { declareTopology, type TopologyChannel } from './topology.js';
 
 type ListenCallback = (error?: unknown) => void;
 
@@ -36,6 +38,7 @@ export class ReliableRmqServer extends ServerRMQ {
   private readonly settlement: Settlement;
   /** Whoever waits for the start. Undefined when it has ended. */
   private starting: ListenCallback | undefined;
+  private closed: Promise<void> | undefined;
 
   constructor(
     @Inject(MESSAGING_OPTIONS) private readonly messaging: MessagingOptions,
@@ -58,7 +61,9 @@ export class ReliableRmqServer extends ServerRMQ {
     });
     this.outage = new Outage(this.consumer, messaging.isRecovered);
     this.dispatcher = new Dispatcher(this.routes, publisher, messaging.classify, this.runHandler);
-    this.settlement = new Settlement(messaging, publisher, this.outage);
+    this.settlement = new Settlement(messaging, publisher, this.outage, () =>
+      this.declare(this.channel as TopologyChannel),
+    );
   }
 
   /** Why messages are not being consumed right now, or undefined when they are. */
@@ -82,7 +87,7 @@ export class ReliableRmqServer extends ServerRMQ {
   /** Runs for every new channel, also after a reconnect. Thrown errors would be unhandled rejections. */
   override async setupChannel(channel: ConfirmChannel, callback: ListenCallback): Promise<void> {
     try {
-      await declareTopology(channel, { ...this.messaging, patterns: this.routes.patterns() });
+      await this.declare(channel);
       await this.consumer.attach(channel);
       callback();
     } catch (error) {
@@ -96,17 +101,28 @@ export class ReliableRmqServer extends ServerRMQ {
     }
   }
 
+  private declare(channel: TopologyChannel): Promise<void> {
+    return declareTopology(channel, { ...this.messaging, patterns: this.routes.patterns() });
+  }
+
   private endStart(error?: unknown): void {
     const { starting } = this;
     this.starting = undefined;
     starting?.(error);
   }
 
-  /** Cancels, waits for what has started, then gives up the connection: the rest is redelivered. */
-  override async close(): Promise<void> {
+  /**
+   * Cancels, waits for what has started, then gives up the connection: the rest is redelivered. Asked
+   * twice, by main and then by Nest, it waits once.
+   */
+  override close(): Promise<void> {
+    return (this.closed ??= this.drainAndClose());
+  }
+
+  private async drainAndClose(): Promise<void> {
     this.outage.stop();
     await this.inFlight.drain(this.messaging.shutdownGraceMs, this.consumer.stop());
-    await super.close();
+    await atMost(CLOSE_TIMEOUT_MS, super.close());
   }
 
   /** Never rejects. */

@@ -6,6 +6,7 @@ import type { ConfirmedPublisher } from './confirmed-publisher.js';
 import { isCopyable } from './copyable.js';
 import type { Delivery } from './delivery.js';
 import { messageOf, nameOf, stackOf } from './error-text.js';
+import { UnroutableMessageError } from './errors.js';
 import type { Failure } from './failure.js';
 import { attemptOf, copyProperties, deliveriesOf, failureHeaders } from './headers.js';
 import type { Outage } from './outage.js';
@@ -28,6 +29,8 @@ export class Settlement {
     private readonly options: SettlementOptions,
     private readonly publisher: ConfirmedPublisher,
     private readonly outage: Outage,
+    /** Declares the queues again. */
+    private readonly redeclare: () => Promise<void>,
   ) {}
 
   acknowledge(delivery: Delivery): void {
@@ -81,7 +84,17 @@ export class Settlement {
         }
         this.logger.error(`No copy of a failed message could be stored: ${messageOf(refusal)}`);
         await sleep(waitMs, undefined, { ref: false });
+        await this.restoreQueues(refusal);
       }
+    }
+  }
+
+  /** An operator who deletes a queue for copies must not stop this consumer message by message. */
+  private async restoreQueues(refusal: unknown): Promise<void> {
+    if (refusal instanceof UnroutableMessageError) {
+      await this.redeclare().catch((error: unknown) => {
+        this.logger.error(`The queues could not be declared again: ${messageOf(error)}`);
+      });
     }
   }
 

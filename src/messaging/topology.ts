@@ -22,12 +22,17 @@ export interface Topology {
   retryDelaysMs: readonly number[];
 }
 
+/** A channel of the client, or one that outlives its connection. */
+export interface TopologyChannel extends Pick<Channel, 'assertExchange' | 'assertQueue'> {
+  bindQueue(queue: string, exchange: string, pattern: string): Promise<unknown>;
+}
+
 /**
  * Declares what the service needs. Safe to repeat: what exists with the same arguments stays as it is.
  *
  * @throws TopologyError when something exists with other arguments
  */
-export async function declareTopology(channel: Channel, topology: Topology): Promise<void> {
+export async function declareTopology(channel: TopologyChannel, topology: Topology): Promise<void> {
   const { queue, exchange } = topology;
   try {
     await channel.assertExchange(exchange, 'topic', { durable: true });
