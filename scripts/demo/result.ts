@@ -44,18 +44,14 @@ function faultsOf(counts: Counts): string[] {
   const { lost, postedTwice, surplus, wrongCommissions, wrongBalances, deadLetters, waiting } =
     counts;
   const possible: [number, string][] = [
-    [lost, `${thousands(lost)} published sales have no commission.`],
-    [
-      postedTwice,
-      `${thousands(postedTwice)} sales were posted more than once, ${thousands(surplus)} commissions too many.`,
-    ],
-    [
-      wrongCommissions,
-      `${thousands(wrongCommissions)} commissions differ from what their sale says.`,
-    ],
-    [wrongBalances, `${thousands(wrongBalances)} salespersons have a wrong balance.`],
-    [deadLetters, `${thousands(deadLetters)} messages are dead letters.`],
-    [waiting, `${thousands(waiting)} messages are still in a queue.`],
+    [lost, 'published sales without a commission'],
+    [postedTwice, `sales posted more than once, with ${thousands(surplus)} commissions too many`],
+    [wrongCommissions, 'commissions that differ from what their sale says'],
+    [wrongBalances, 'salespersons with a wrong balance'],
+    [deadLetters, 'dead letters'],
+    [waiting, 'messages still in a queue'],
   ];
-  return possible.filter(([count]) => count > 0).map(([, sentence]) => sentence);
+  return possible
+    .filter(([count]) => count > 0)
+    .map(([count, what]) => `${what}: ${thousands(count)}`);
 }
