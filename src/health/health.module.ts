@@ -5,7 +5,8 @@ import { MetricsController } from './metrics.controller.js';
 import { ReadinessIndicator } from './readiness.indicator.js';
 
 @Module({
-  imports: [TerminusModule],
+  // A red probe is an answer, not an error: it is asked again and again during every start.
+  imports: [TerminusModule.forRoot({ logger: false })],
   controllers: [HealthController, MetricsController],
   providers: [ReadinessIndicator],
 })
