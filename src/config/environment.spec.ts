@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ConfigurationError } from './configuration.error.js';
-import { parseEnvironment, type Environment } from './environment.js';
+import { completed, parseEnvironment, type Environment } from './environment.js';
 
 const schema = z.object({
   TOKEN: z.string().regex(/^t-/, 'must start with t-'),
@@ -85,4 +85,14 @@ describe('parseEnvironment', () => {
     );
     expect(parse).not.toThrow(secret);
   });
+});
+
+it.each<[string, Environment, Environment, Environment]>([
+  ['adds what is not set', {}, { TOKEN: 'file' }, { TOKEN: 'file' }],
+  ['keeps what is set', { TOKEN: 'set' }, { TOKEN: 'file' }, { TOKEN: 'set' }],
+  ['fills in what is empty', { TOKEN: '' }, { TOKEN: 'file' }, { TOKEN: 'file' }],
+  ['yields to a set NAME_FILE', { TOKEN_FILE: '/s' }, { TOKEN: 'file' }, { TOKEN_FILE: '/s' }],
+  ['yields to a set NAME', { TOKEN: 'set' }, { TOKEN_FILE: '/f' }, { TOKEN: 'set' }],
+])('.env %s', (_, environment, dotEnv, expected) => {
+  expect(completed(environment, dotEnv)).toEqual(expected);
 });

@@ -1,18 +1,27 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import type { z } from 'zod';
 import { ConfigurationError } from './configuration.error.js';
 
 export type Environment = Record<string, string | undefined>;
 
-/**
- * The process's environment, completed from `.env` in the working directory. A variable that is
- * set already wins over the file. The only place that touches `process.env`.
- */
+/** The process's environment, completed from `.env`. The only place that touches `process.env`. */
 export function processEnvironment(): Environment {
-  if (existsSync('.env')) {
-    process.loadEnvFile('.env');
+  return existsSync('.env')
+    ? completed(process.env, parseEnv(readFileSync('.env', 'utf8')))
+    : process.env;
+}
+
+/** What is set already wins over the file, also when the one is `NAME` and the other `NAME_FILE`. */
+export function completed(environment: Environment, file: Environment): Environment {
+  const result = { ...file, ...environment };
+  for (const [name, value] of Object.entries(file)) {
+    const twin = name.endsWith('_FILE') ? name.slice(0, -'_FILE'.length) : `${name}_FILE`;
+    if (!environment[name]) {
+      result[name] = environment[twin] ? undefined : value;
+    }
   }
-  return process.env;
+  return result;
 }
 
 /**
