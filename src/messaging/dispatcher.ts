@@ -28,17 +28,19 @@ export class Dispatcher {
   async dispatch(message: ConsumeMessage): Promise<Failure | undefined> {
     try {
       const incoming = parseMessage(message);
-      const { pattern, handlers, isRequest } = this.route(incoming);
+      const { pattern, handlers, request } = this.route(incoming);
       const replyTo = message.properties.replyTo as string | undefined;
-      if (isRequest && replyTo !== undefined) {
-        return await this.answer(
-          handlers[0]!,
-          incoming,
-          new DeliveryContext(message, pattern),
-          replyTo,
-        );
+      if (request === undefined || replyTo === undefined) {
+        return decisive(await this.runAll(handlers, incoming.data, message, pattern));
       }
-      return decisive(await this.runAll(handlers, incoming.data, message, pattern));
+      const failure = await this.answer(
+        request,
+        incoming,
+        new DeliveryContext(message, pattern),
+        replyTo,
+      );
+      const events = handlers.filter((handler) => handler !== request);
+      return failure ?? decisive(await this.runAll(events, incoming.data, message, pattern));
     } catch (error) {
       return failureOf(error, this.classify);
     }

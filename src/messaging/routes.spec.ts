@@ -90,7 +90,7 @@ describe('Routes', () => {
   }
 
   it('gives every event handler that matches, in the order they were added', () => {
-    expect(routes().match('sale.completed')).toEqual({ handlers: [all, exact], isRequest: false });
+    expect(routes().match('sale.completed')).toEqual({ handlers: [all, exact] });
   });
 
   it('gives both handlers of one pattern', () => {
@@ -102,11 +102,17 @@ describe('Routes', () => {
   it('gives one handler for a request, the one that names it before one that matches it', () => {
     expect(routes().match('price.of').handlers[0]).toBe(request);
     expect(routes().match('price.at').handlers[0]).toBe(anyRequest);
-    expect(routes().match('price.of')).toMatchObject({ isRequest: true, handlers: { length: 1 } });
+    expect(routes().match('price.of')).toEqual({ handlers: [request], request });
+  });
+
+  it('gives an event that also matches a request to both', () => {
+    const both = routes();
+    both.add('price.#', all!, true);
+    expect(both.match('price.of')).toEqual({ handlers: [request, all], request });
   });
 
   it('gives none where nothing matches', () => {
-    expect(routes().match('nothing')).toEqual({ handlers: [], isRequest: false });
+    expect(routes().match('nothing')).toEqual({ handlers: [] });
   });
 
   it('lists each pattern once', () => {

@@ -12,8 +12,10 @@ interface Route {
 }
 
 export interface Match {
+  /** All that the message is for: every event handler that matches, and the request handler. */
   handlers: MessageHandler[];
-  isRequest: boolean;
+  /** The one that answers, if the message asks for an answer. */
+  request: MessageHandler | undefined;
 }
 
 /** A pattern as text: an object, or the JSON of one, in Nest's canonical form. */
@@ -58,9 +60,12 @@ export class Routes {
     const request =
       matching.find((route) => !route.isEvent && route.pattern === pattern) ??
       matching.find((route) => !route.isEvent);
-    return request === undefined
-      ? { handlers: matching.map((route) => route.handler), isRequest: false }
-      : { handlers: [request.handler], isRequest: true };
+    return {
+      handlers: matching
+        .filter((route) => route.isEvent || route === request)
+        .map((route) => route.handler),
+      request: request?.handler,
+    };
   }
 }
 
