@@ -24,3 +24,4 @@ export {
   sqlStateOf,
 } from './sql-state.js';
 export type { TransactionQueryRunner } from './transaction-query-runner.js';
+export { withinTime } from './within-time.js';

@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
 import { DataSource } from 'typeorm';
-import { isWritable, pendingMigrations } from '../database/index.js';
+import { isWritable, pendingMigrations, withinTime } from '../database/index.js';
 import { ReliableRmqServer } from '../messaging/index.js';
 import { redactUrls } from '../observability/index.js';
+
+/** Probes do not wait long, and no answer is an answer. */
+const ANSWER_TIMEOUT_MS = 3_000;
 
 /** Asks each part for its state. Answers with reasons, and without passwords. */
 @Injectable()
@@ -39,7 +42,7 @@ export class ReadinessIndicator {
   ): Promise<HealthIndicatorResult> {
     const check = this.indicators.check(name);
     try {
-      const reason = await fault();
+      const reason = await withinTime(ANSWER_TIMEOUT_MS, fault());
       return reason === undefined ? check.up() : check.down({ reason });
     } catch (error) {
       return check.down({ reason: redactUrls(String(error)) });

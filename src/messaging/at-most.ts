@@ -1,11 +1,11 @@
-/** Resolves when the promise does, or after `ms` milliseconds without it. */
-export async function atMost(ms: number, promise: Promise<unknown>): Promise<void> {
+/** What the promise resolves with, or undefined after `ms` milliseconds without it. */
+export async function atMost<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const end = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
+  const end = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined);
   });
   try {
-    await Promise.race([promise, end]);
+    return await Promise.race([promise, end]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,8 +1,11 @@
 import { Logger } from '@nestjs/common';
+import { atMost } from './at-most.js';
 import type { QueueConsumer } from './queue-consumer.js';
 
 const FIRST_PROBE_MS = 250;
 const LONGEST_PROBE_MS = 15_000;
+/** A silent network answers nothing, for as long as a quarter of an hour. */
+const PROBE_TIMEOUT_MS = 5_000;
 
 /**
  * Stops taking messages while something that every message needs is away, and goes on by itself. A
@@ -48,7 +51,7 @@ export class Outage {
 
   private async probe(delayMs: number): Promise<void> {
     try {
-      if (await this.isRecovered()) {
+      if (await atMost(PROBE_TIMEOUT_MS, this.isRecovered())) {
         await this.pausing;
         await this.consumer.resume();
         this.pausing = undefined;
