@@ -78,10 +78,10 @@ async function drained(): Promise<boolean> {
 
 it('posts each of 10,000 messages’ 5,000 sales once while one of four consumers is killed every second', async () => {
   const running = await Promise.all(Array.from({ length: PROCESSES }, () => start()));
-  let done = false;
+  const drain = new AbortController();
   let kills = 0;
   const killing = (async () => {
-    while (!done && kills < MAX_KILLS) {
+    while (!drain.signal.aborted && kills < MAX_KILLS) {
       await sleep(1_000);
       const victim = kills++ % PROCESSES;
       await running[victim]!.kill('SIGKILL');
@@ -94,7 +94,7 @@ it('posts each of 10,000 messages’ 5,000 sales once while one of four consumer
     timeoutMs: 60_000,
     intervalMs: 200,
   });
-  done = true;
+  drain.abort();
   await killing;
   await eventually(async () =>
     expect(await db.query('SELECT count(DISTINCT sale_id)::int AS n FROM commission')).toEqual([

@@ -1,5 +1,5 @@
 import { Controller, type Type } from '@nestjs/common';
-import { EventPattern, MessagePattern, Payload } from '@nestjs/microservices';
+import { EventPattern, MessagePattern } from '@nestjs/microservices';
 import type { AppConfig } from '../../src/config/index.js';
 import { IdempotentHandler, NaturallyIdempotent } from '../../src/idempotency/index.js';
 import {
@@ -36,7 +36,7 @@ async function faults(controllers: Type[], config?: Partial<AppConfig>): Promise
 @Controller()
 class Unmarked {
   @EventPattern<string>('unmarked')
-  handle(@Payload() _: unknown): void {}
+  handle(): void {}
 }
 
 @Controller()
