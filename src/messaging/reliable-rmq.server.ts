@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { Inject, Injectable } from '@nestjs/common';
 import { ServerRMQ, type MessageHandler } from '@nestjs/microservices';
 import type { ConfirmChannel } from 'amqplib';
@@ -5,6 +6,7 @@ import { atMost } from './at-most.js';
 import { ConfirmedPublisher } from './confirmed-publisher.js';
 import type { Delivery } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
+import { messageOf } from './error-text.js';
 import { TopologyError } from './errors.js';
 import { runHandler, type RunHandler } from './handler-run.js';
 import { InFlight } from './in-flight.js';
@@ -82,6 +84,13 @@ export class ReliableRmqServer extends ServerRMQ {
   override async listen(callback: ListenCallback): Promise<void> {
     this.starting = callback;
     await super.listen((error?: unknown) => this.endStart(error));
+    // Nest has just made its own listener for this, which creates the channel. The channel tells of a
+    // connection that broke while it opened; unheard, that is an unhandled rejection.
+    (this.server as EventEmitter | null)?.once('connect', () => {
+      (this.channel as EventEmitter | null)?.on('error', (error: Error) => {
+        this.logger.warn(`The consuming channel failed: ${messageOf(error)}`);
+      });
+    });
   }
 
   /** Runs for every new channel, also after a reconnect. Thrown errors would be unhandled rejections. */

@@ -164,7 +164,7 @@ it('dead-letters what has no readable error at all: circular, a bigint, nothing'
   const nameless = Object.assign(new Error('x'), { name: 7, message: { not: 'a text' } });
   const thrown = [circular, 10n, undefined, nameless, Symbol('s')];
   for (const [index, error] of thrown.entries()) {
-    service.plans.plan(`T${index}`, () => Promise.reject(error as Error));
+    service.plans.plan(`T${index}`, () => Promise.reject(error));
     await place(service.broker, { orderId: `T${index}` });
     const letter = await deadLetter(service.broker);
     expect(letter.headers).toMatchObject({ 'x-dead-reason': 'attempts-exhausted', 'x-attempt': 4 });

@@ -70,6 +70,14 @@ it('declares its exchange again when somebody has deleted it, and goes on', asyn
   expect(await service.broker.drainQueue('taken')).toHaveLength(1);
 });
 
+it('refuses what the broker refuses, and goes on with the next', async () => {
+  const refused = events.publish('taken.refused', {}, { headers: { CC: 'not a list' } });
+  await expect(refused).rejects.toThrow();
+  await eventually(() => events.publish('taken.next', {}));
+  const keys = (await service.broker.drainQueue('taken')).map(({ routingKey }) => routingKey);
+  expect(keys).toEqual(['taken.next']);
+});
+
 it('fails, and does not hang, when the broker stays silent', async () => {
   service.rabbit.stall();
   try {
