@@ -85,19 +85,20 @@ export class Dispatcher {
     context: DeliveryContext,
     replyTo: string,
   ): Promise<Failure | undefined> {
-    let reply: object;
+    const bodyOf = (reply: object): string =>
+      JSON.stringify({ id: requestId, ...reply, isDisposed: true });
+    let body: string;
     try {
-      reply = { response: await this.runHandler(handler, data, context) };
+      body = bodyOf({ response: await this.runHandler(handler, data, context) });
     } catch (error) {
       const failure = failureOf(error, this.classify);
       if (failure.kind === 'outage') {
         return failure;
       }
       this.logger.warn(`Request ${context.getPattern()} failed: ${messageOf(error)}`);
-      reply = { err: errorForAsker(failure) };
+      body = bodyOf({ err: errorForAsker(failure) });
     }
     const correlationId = context.message.properties.correlationId as string | undefined;
-    const body = JSON.stringify({ id: requestId, ...reply, isDisposed: true });
     await this.publisher.reply(replyTo, correlationId, Buffer.from(body));
     return undefined;
   }

@@ -9,7 +9,7 @@ import {
 } from '@nestjs/microservices';
 import { firstValueFrom } from 'rxjs';
 import { DataSource } from 'typeorm';
-import { IdempotentHandler } from '../../src/idempotency/index.js';
+import { IdempotentHandler, NaturallyIdempotent } from '../../src/idempotency/index.js';
 import { eventually, useCleanup } from '../support/index.js';
 import {
   deadLetter,
@@ -75,12 +75,21 @@ class Notes {
   }
 }
 
+@Controller()
+class Unanswerable {
+  @MessagePattern<string>('unanswerable')
+  @NaturallyIdempotent('does nothing')
+  answer(): object {
+    return { total: 1n };
+  }
+}
+
 const cleanup = useCleanup();
 let service: OrderService;
 let client: ClientProxy;
 
 beforeAll(async () => {
-  service = await startOrders(cleanup, { controllers: [Notes] });
+  service = await startOrders(cleanup, { controllers: [Notes, Unanswerable] });
   client = ClientProxyFactory.create({
     transport: Transport.RMQ,
     options: {
@@ -126,6 +135,14 @@ it('answers a request that fails with its error, once, and does not try it again
   });
   expect(service.plans.runs('count B')).toBe(1);
   await expectEffects([]);
+});
+
+it('answers with an error when its answer is no JSON, and does not try again', async () => {
+  const { acked } = service.settlements;
+  const asked = firstValueFrom(client.send<unknown>('unanswerable', {}));
+  await expect(asked).rejects.toMatchObject({ status: 'error' });
+  await settled(service);
+  expect(service.settlements.acked).toBe(acked + 1);
 });
 
 it('takes a structured CloudEvent, by its routing key or else by its type', async () => {
