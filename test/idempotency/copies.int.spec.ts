@@ -139,7 +139,8 @@ describe('another process holds the key', () => {
       headers = { ...context.getMessage().properties.headers };
       await effects.insert({ id: 'busy-here', note: '' });
     });
-    await eventually(() => expect(world.settlements.acked).toBe(acked + 1));
+    // The lock timeout is five seconds.
+    await eventually(() => expect(world.settlements.acked).toBe(acked + 1), { timeoutMs: 10_000 });
     // The delayed copy is back, and waits again.
     await eventually(async () => expect(await waiting()).toBe(1));
     gate.open();
