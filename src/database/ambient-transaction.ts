@@ -2,24 +2,40 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DataSource, EntityManager, QueryRunner, ReplicationMode } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CommitOutcomeUnknownError, TransactionTimeoutError } from './errors.js';
-import { asOutermost, nestInTurn } from './nested-transactions.js';
-import { PooledQueryRunner, TransactionQueryRunner } from './transaction-query-runner.js';
+import { nestInTurn, Turns } from './nested-transactions.js';
+import {
+  PooledQueryRunner,
+  TransactionQueryRunner,
+  type Isolation,
+} from './transaction-query-runner.js';
 import { withinTime } from './within-time.js';
-
-export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
 
 export interface TransactionOptions {
   isolation: Isolation;
   /** For the whole transaction up to COMMIT, in milliseconds. */
   timeoutMs: number;
-  /** How long a statement waits for a lock of another transaction, in milliseconds. */
+  /**
+   * How long a statement waits for a lock of another transaction, in milliseconds. The transaction's
+   * first statement tells PostgreSQL, together with the timeout.
+   */
   lockTimeoutMs: number;
 }
 
 /** The transactions of this process that have begun and not ended. */
 const open = new Set<TransactionQueryRunner>();
 
-const ambient = new AsyncLocalStorage<TransactionQueryRunner | undefined>();
+/** What the code of a handler finds around it. */
+interface Scope {
+  runner: TransactionQueryRunner;
+  /** For the nested transactions of this level, which are savepoints of one connection. */
+  nested: Turns;
+}
+
+const ambient = new AsyncLocalStorage<Scope | undefined>();
+
+function inScope<T>(runner: TransactionQueryRunner, work: () => T): T {
+  return ambient.run({ runner, nested: new Turns() }, work);
+}
 
 /**
  * Runs `work` in a transaction that everything it calls joins: repositories, entity managers, query
@@ -34,10 +50,10 @@ export async function inTransaction<T>(
   work: (transaction: TransactionQueryRunner) => Promise<T>,
 ): Promise<T> {
   const runner = new TransactionQueryRunner(dataSource);
-  await runner.begin(beginStatement(options));
+  await runner.begin(options.isolation);
   open.add(runner);
   try {
-    const working = ambient.run(runner, () => asOutermost(() => work(runner)));
+    const working = inScope(runner, () => work(runner));
     const result = await withinTime(
       options.timeoutMs,
       working,
@@ -75,14 +91,23 @@ export function outsideTransaction<T>(fn: () => T): T {
  * repository and query builder without a query runner of its own takes it from there.
  */
 export function joinAmbientTransaction(dataSource: DataSource): DataSource {
+  const scope = (): Scope | undefined => {
+    const found = ambient.getStore();
+    return found?.runner.dataSource === dataSource ? found : undefined;
+  };
   const inTurn = (manager: EntityManager): EntityManager =>
-    nestInTurn(manager, () => ambient.getStore()?.dataSource === dataSource);
+    nestInTurn(manager, (transaction) => {
+      const around = scope();
+      return around === undefined
+        ? transaction()
+        : around.nested.next(() => inScope(around.runner, transaction));
+    });
   const createEntityManager = dataSource.createEntityManager.bind(dataSource);
   dataSource.createEntityManager = (runner) => inTurn(createEntityManager(runner));
   inTurn(dataSource.manager);
   dataSource.createQueryRunner = (mode: ReplicationMode = 'master'): QueryRunner => {
-    const transaction = ambient.getStore();
-    if (transaction?.dataSource === dataSource) {
+    const transaction = scope()?.runner;
+    if (transaction !== undefined) {
       return transaction;
     }
     const runner = new PooledQueryRunner(dataSource.driver as PostgresDriver, mode);
@@ -99,15 +124,4 @@ export function joinAmbientTransaction(dataSource: DataSource): DataSource {
     await destroy();
   };
   return dataSource;
-}
-
-/**
- * The isolation level is named because a server may have another default, under which a lost claim is
- * an error instead of an answer. SET LOCAL ends with the transaction, also behind PgBouncer.
- */
-function beginStatement({ isolation, timeoutMs, lockTimeoutMs }: TransactionOptions): string {
-  return (
-    `BEGIN ISOLATION LEVEL ${isolation}; ` +
-    `SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = ${timeoutMs}`
-  );
 }

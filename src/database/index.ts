@@ -2,7 +2,6 @@ export {
   inTransaction,
   joinAmbientTransaction,
   outsideTransaction,
-  type Isolation,
   type TransactionOptions,
 } from './ambient-transaction.js';
 export { dataSourceOptions, type DatabaseOptions } from './data-source.js';
@@ -23,5 +22,5 @@ export {
   isSerializationFailure,
   sqlStateOf,
 } from './sql-state.js';
-export type { TransactionQueryRunner } from './transaction-query-runner.js';
+export type { Isolation, TransactionQueryRunner } from './transaction-query-runner.js';
 export { withinTime } from './within-time.js';

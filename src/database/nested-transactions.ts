@@ -1,8 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EntityManager } from 'typeorm';
 
-/** A transaction, or a nested one in it, whose own nested transactions take turns. */
-class Level {
+/** What may not overlap: each waits for the end of the one before it, however that ended. */
+export class Turns {
   private last: Promise<unknown> = Promise.resolve();
 
   next<T>(work: () => Promise<T>): Promise<T> {
@@ -12,27 +11,19 @@ class Level {
   }
 }
 
-const current = new AsyncLocalStorage<Level>();
-
-/** Runs the work of a transaction, in which nested ones are to take turns. */
-export function asOutermost<T>(work: () => T): T {
-  return current.run(new Level(), work);
-}
-
 /**
  * Makes parallel nested transactions of one level run one after another. They are savepoints of one
  * connection, and TypeORM names them by their depth: overlapping, one that rolls back would take the
  * finished work of another with it, and nobody would be told.
  *
- * @param isNested whether a transaction of this manager, begun now, is a savepoint
+ * @param run gives a transaction of this manager its turn, when it is nested in one
  */
-export function nestInTurn(manager: EntityManager, isNested: () => boolean): EntityManager {
+export function nestInTurn(
+  manager: EntityManager,
+  run: <T>(transaction: () => Promise<T>) => Promise<T>,
+): EntityManager {
   const transaction = manager.transaction.bind(manager) as (...args: unknown[]) => Promise<unknown>;
-  const inTurn = (...args: unknown[]): Promise<unknown> => {
-    const level = current.getStore();
-    return level === undefined || !isNested()
-      ? transaction(...args)
-      : level.next(() => asOutermost(() => transaction(...args)));
-  };
-  return Object.assign(manager, { transaction: inTurn });
+  return Object.assign(manager, {
+    transaction: (...args: unknown[]) => run(() => transaction(...args)),
+  });
 }

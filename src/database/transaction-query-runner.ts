@@ -17,6 +17,8 @@ import { isOutageState, sqlStateOf } from './sql-state.js';
 import { transactionControlIn } from './transaction-control.js';
 import { withinTime } from './within-time.js';
 
+export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
+
 /** What pg 8.23 reports after each answer: idle, in a transaction, in a failed transaction. */
 type TransactionStatus = 'I' | 'T' | 'E' | null;
 type Client = ClientBase & {
@@ -43,9 +45,10 @@ export class PooledQueryRunner extends PostgresQueryRunner {
  * query builder that is used while the transaction is ambient; none of them can end or release it.
  */
 export class TransactionQueryRunner extends PooledQueryRunner {
-  private readonly logger = new Logger('Transaction');
+  private static readonly logger = new Logger('Transaction');
   private client!: Client;
-  private guarded!: Client;
+  private guarded: Client | undefined;
+  private connecting = false;
   private begun: Promise<unknown> = Promise.resolve();
   private sealed = false;
   private running = 0;
@@ -63,13 +66,16 @@ export class TransactionQueryRunner extends PooledQueryRunner {
 
   /**
    * Takes a connection and sends BEGIN without waiting for its answer: the connection pipelines, so
-   * that the statement that follows shares the round trip.
+   * that the statement that follows at once shares the round trip, and the write to the socket.
    */
-  async begin(sql: string): Promise<void> {
+  async begin(isolation: Isolation): Promise<void> {
     this.client = await super.connect();
-    this.guarded = guardedClient(this.client, (statement) => this.check(statement));
     this.client.on('error', this.onLost);
-    this.begun = this.client.query(sql);
+    const { stream } = this.client.connection;
+    stream.cork();
+    process.nextTick(() => stream.uncork());
+    // Named, because a server may have another default, under which a lost claim is an error.
+    this.begun = this.client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
     // It is awaited before anything can commit; until then a failure must not be unhandled.
     this.begun.catch(() => undefined);
     this.isTransactionActive = true;
@@ -87,13 +93,19 @@ export class TransactionQueryRunner extends PooledQueryRunner {
 
   /** The raw connection, for code that asks for it. */
   override async connect(): Promise<Client> {
+    if (this.connecting) {
+      this.connecting = false;
+      return this.client;
+    }
     this.checkNotEnded();
-    return this.guarded;
+    return (this.guarded ??= guardedClient(this.client, (statement) => this.check(statement)));
   }
 
   override async query(sql: string, parameters?: unknown[], structured = false): Promise<never> {
     this.check(sql);
     this.running++;
+    // The statement is checked; TypeORM's own first step is to connect, before it waits for anything.
+    this.connecting = true;
     try {
       return (await super.query(sql, parameters as never, structured)) as never;
     } catch (error) {
@@ -110,7 +122,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   /** From here on no query joins any more. */
   seal(): void {
     if (!this.sealed && this.running > 0) {
-      this.logger.error(
+      TransactionQueryRunner.logger.error(
         `The handler returned while ${this.running} of its queries were running: await them.`,
       );
     }
@@ -190,7 +202,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   private checkNotEnded(): void {
     if (this.sealed) {
       const error = new TransactionEndedError();
-      this.logger.error(error);
+      TransactionQueryRunner.logger.error(error);
       throw error;
     }
   }

@@ -4,7 +4,7 @@ import {
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common';
-import { defer, lastValueFrom, tap, type Observable } from 'rxjs';
+import { lastValueFrom, of, type Observable } from 'rxjs';
 import { HandlerRegistry } from './handler-registry.js';
 import { IdempotentProcessor } from './idempotent-processor.js';
 
@@ -24,17 +24,21 @@ export class IdempotencyInterceptor implements NestInterceptor {
     private readonly processor: IdempotentProcessor,
   ) {}
 
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const handler = this.handlers.get(context.getClass(), context.getHandler());
     const payload: unknown = context.switchToRpc().getData();
-    const tell = (failure: Witness['failure']): void => tellWitness(context, failure);
-    return defer(() =>
-      this.processor.process(handler, payload, () =>
+    try {
+      const reply = await this.processor.process(handler, payload, () =>
         // handle() is called inside the transaction's async context; called outside of it, the handler
         // would not see the transaction. A handler that returns EMPTY has no last value.
         lastValueFrom(next.handle(), { defaultValue: undefined }),
-      ),
-    ).pipe(tap({ next: () => tell(undefined), error: (error: unknown) => tell({ error }) }));
+      );
+      tellWitness(context, undefined);
+      return of(reply);
+    } catch (error) {
+      tellWitness(context, { error });
+      throw error;
+    }
   }
 }
 

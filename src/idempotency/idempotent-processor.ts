@@ -53,6 +53,7 @@ export class IdempotentProcessor {
         key: businessKey(consumer, handler.keyFrom, payload),
         fingerprint: fingerprint(consumer, handler.fingerprint, payload),
         retentionMs: handler.retentionMs,
+        limits: handler.transaction,
       };
       const { outcome, reply } = await this.queue.run(`${consumer}\0${intent.key}`, () =>
         this.untilSerialized(() => this.inOneTransaction(handler, intent, work)),

@@ -9,15 +9,13 @@ export class KeyQueue {
   run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const before = this.tails.get(key);
     const result = before === undefined ? task() : before.then(task);
-    const tail = result.then(ignore, ignore);
-    this.tails.set(key, tail);
-    void tail.then(() => {
+    const end = (): void => {
       if (this.tails.get(key) === tail) {
         this.tails.delete(key);
       }
-    });
+    };
+    const tail = result.then(end, end);
+    this.tails.set(key, tail);
     return result;
   }
 }
-
-function ignore(): void {}

@@ -1,4 +1,8 @@
-import { isLockTimeout, type TransactionQueryRunner } from '../database/index.js';
+import {
+  isLockTimeout,
+  type TransactionOptions,
+  type TransactionQueryRunner,
+} from '../database/index.js';
 import { KeyBusyError } from './errors.js';
 
 /** A key to be claimed, and what is kept with it. */
@@ -7,6 +11,8 @@ export interface Claim {
   key: string;
   fingerprint: Buffer | null;
   retentionMs: number;
+  /** Of the transaction that claims. */
+  limits: Pick<TransactionOptions, 'lockTimeoutMs' | 'timeoutMs'>;
 }
 
 /** What is known of a key that somebody has claimed before. */
@@ -17,9 +23,14 @@ export interface ProcessedMessage {
   processed_at: Date;
 }
 
+/**
+ * The transaction's limits are set on the way, before the row can wait for another one: as statements
+ * of their own they would cost as much again. They end with the transaction, also behind PgBouncer.
+ */
 const INSERT = `
   INSERT INTO processed_message (consumer, key, fingerprint, expires_at)
-  VALUES ($1, $2, $3, now() + $4::double precision * interval '1 millisecond')
+  SELECT $1, $2, $3, now() + $4::double precision * interval '1 millisecond'
+  FROM (SELECT set_config('lock_timeout', $5, true), set_config('statement_timeout', $6, true)) limits
   ON CONFLICT (consumer, key) DO NOTHING`;
 
 const SELECT = `
@@ -37,14 +48,15 @@ const SET_REPLY = `UPDATE processed_message SET reply = $3 WHERE consumer = $1 A
  */
 export async function claim(
   transaction: TransactionQueryRunner,
-  { consumer, key, fingerprint, retentionMs }: Claim,
+  { consumer, key, fingerprint, retentionMs, limits }: Claim,
 ): Promise<ProcessedMessage | undefined> {
+  const { lockTimeoutMs, timeoutMs } = limits;
   try {
     for (;;) {
       const { rowCount } = await transaction.execute({
         name: 'claim',
         text: INSERT,
-        values: [consumer, key, fingerprint, retentionMs],
+        values: [consumer, key, fingerprint, retentionMs, `${lockTimeoutMs}`, `${timeoutMs}`],
       });
       if (rowCount === 1) {
         return undefined;

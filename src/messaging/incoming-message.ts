@@ -70,8 +70,10 @@ function parseBody(content: Buffer): unknown {
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const OPENING = new Set([0x5b, 0x7b]);
-const CLOSING = new Set([0x5d, 0x7d]);
+const OPENING_BRACKET = 0x5b;
+const CLOSING_BRACKET = 0x5d;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
 
 /** Counted on the bytes, before anything recursive sees the body. */
 export function nestingDepth(content: Buffer): number {
@@ -88,9 +90,9 @@ export function nestingDepth(content: Buffer): number {
       }
     } else if (byte === QUOTE) {
       quoted = true;
-    } else if (OPENING.has(byte)) {
+    } else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
       deepest = Math.max(deepest, ++depth);
-    } else if (CLOSING.has(byte)) {
+    } else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) {
       depth--;
     }
   }
