@@ -1,5 +1,14 @@
-import { type CanActivate, Controller, Injectable, UseGuards } from '@nestjs/common';
+import {
+  Catch,
+  Controller,
+  Injectable,
+  UseFilters,
+  UseGuards,
+  type CanActivate,
+  type ExceptionFilter,
+} from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
+import { EMPTY, type Observable } from 'rxjs';
 import { z } from 'zod';
 import { IdempotentHandler, NaturallyIdempotent } from '../../src/idempotency/index.js';
 import { PermanentError } from '../../src/messaging/index.js';
@@ -20,6 +29,14 @@ class RefusingGuard implements CanActivate {
   }
 }
 
+/** As an application may have one: it answers something else than the error. */
+@Catch()
+class SwallowingFilter implements ExceptionFilter {
+  catch(): Observable<never> {
+    return EMPTY;
+  }
+}
+
 const priceSchema = z.object({ cents: z.int() });
 
 @Injectable()
@@ -31,6 +48,14 @@ class Refusals {
   @UseGuards(RefusingGuard)
   @NaturallyIdempotent('never runs')
   guarded(): void {
+    this.ran++;
+  }
+
+  @EventPattern<string>('guarded.quietly')
+  @UseGuards(RefusingGuard)
+  @UseFilters(SwallowingFilter)
+  @NaturallyIdempotent('never runs')
+  guardedQuietly(): void {
     this.ran++;
   }
 
@@ -82,6 +107,13 @@ it.each([
   ['no fingerprint', 'picky', '{"id":"F"}', 'invalid-payload', 'InvalidFingerprintError'],
   ['an invalid payload', 'price.set', '{"cents":"many"}', 'invalid-payload', 'BadRequestException'],
   ['a guard that refuses', 'guarded', '{ "id": 1 }', 'guard-refused', 'Error'],
+  [
+    'a guard whose refusal a filter swallows',
+    'guarded.quietly',
+    '{}',
+    'guard-refused',
+    'UnprocessableMessageError',
+  ],
 ])(
   'makes a message with %s a dead letter the first time, byte for byte, with the reason',
   async (_, routingKey, body, reason, errorName) => {

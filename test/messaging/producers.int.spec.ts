@@ -10,6 +10,7 @@ import {
 import { firstValueFrom } from 'rxjs';
 import { DataSource } from 'typeorm';
 import { IdempotentHandler, NaturallyIdempotent } from '../../src/idempotency/index.js';
+import { PermanentError } from '../../src/messaging/index.js';
 import { eventually, useCleanup } from '../support/index.js';
 import {
   deadLetter,
@@ -205,6 +206,15 @@ it('runs every event handler that matches, and again only the one that failed', 
   await expectEffects(['exact H', 'star H']);
   expect(service.plans.runs('exact H')).toBe(1);
   expect(service.plans.runs('star H')).toBe(3);
+});
+
+it('runs the other handlers also when the first one fails for good', async () => {
+  service.plans.plan('exact O', () => {
+    throw new PermanentError('never');
+  });
+  await service.broker.publish('events', 'order.placed', { id: 'O' });
+  expect((await deadLetter(service.broker)).headers).toMatchObject({ 'x-attempt': 1 });
+  await expectEffects(['star O']);
 });
 
 it('settles a message of several handlers once, as dead when one of them can never succeed', async () => {
