@@ -37,6 +37,7 @@ it('has one effect for an intent that comes again with other message ids', async
   world.orders.on('B', (_, { effects }, __, run) => effects.insert({ id: `B-${run}`, note: '' }));
   await world.publish({ id: 'B' });
   await processed('B');
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ id: 'B' });
   await world.broker.publish('events', 'order.placed', { id: 'B' }, { messageId: undefined });
@@ -62,6 +63,7 @@ it('takes a key that has expired and is not yet purged for a duplicate', async (
   await world.db.query(
     `UPDATE processed_message SET expires_at = now() - interval '1 day' WHERE key = 'expired'`,
   );
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ id: 'expired' });
   await eventually(() => expect(world.settlements.acked).toBe(acked + 1));

@@ -23,6 +23,7 @@ it('holds one connection for ten copies of one key, and has one effect', async (
     await gate.opened;
     await effects.insert({ id: `ten-${run}-b`, note: '' });
   });
+  await world.quiet();
   const acked = world.settlements.acked;
   await publishCopies('ten', 10);
   await eventually(() => expect(world.settlements.unsettled).toBe(10));
@@ -48,6 +49,7 @@ it('runs the next copy when the first fails, and takes the rest for duplicates',
     await gate.opened;
     if (run === 1) throw new Error('the first fails');
   });
+  await world.quiet();
   const acked = world.settlements.acked;
   await publishCopies('taken-over', 5);
   await eventually(() => expect(world.settlements.unsettled).toBe(5));
@@ -69,6 +71,7 @@ it('processes fifty keys in ten copies each with one effect per key', async () =
       await effects.find({ take: 1 });
     });
   }
+  await world.quiet();
   const acked = world.settlements.acked;
   await Promise.all(ids.map((id) => publishCopies(id, 10)));
   await eventually(() => expect(world.settlements.acked).toBe(acked + 500));
@@ -107,6 +110,7 @@ describe('another process holds the key', () => {
     (await world.effects()).filter((one) => one.startsWith(id));
 
   it('waits, and is a duplicate when the other commits', async () => {
+    await world.quiet();
     const acked = world.settlements.acked;
     const gate = await bothAtWork('waits', ({ opened }) => opened);
     await holds(() => expect(world.settlements.acked).toBe(acked), 200);
@@ -129,6 +133,7 @@ describe('another process holds the key', () => {
   });
 
   it('is delayed beyond the lock timeout, which is not an attempt', async () => {
+    await world.quiet();
     const acked = world.settlements.acked;
     const gate = await bothAtWork('busy', async ({ opened }) => {
       await opened;

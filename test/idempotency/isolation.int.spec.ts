@@ -67,6 +67,7 @@ it.each(['40001', '40P01'])(
       await effects.insert({ id: `${state}-${run}`, note: '' });
       if (run < 4) await dataSource.query('SELECT raise($1)', [state]);
     });
+    await world.quiet();
     const { acked } = world.settlements;
     await world.publish({ id: state });
     await processed(state);
@@ -140,6 +141,7 @@ it.each(['order.repeatable', 'order.serializable'])(
     });
     await other.publish({ id: pattern }, pattern);
     await eventually(() => expect(other.orders.runs(pattern)).toBe(1));
+    await world.quiet();
     const { acked } = world.settlements;
     await world.publish({ id: pattern }, pattern);
     await eventually(async () =>

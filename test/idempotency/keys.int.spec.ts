@@ -164,6 +164,7 @@ it('dead-letters another payload that arrives while the first is in work', async
 it('raises no alarm for the order of properties, or for how numbers are written', async () => {
   await publishText('order.placed', '{"id":"same","a":{"x":1,"y":[1,2]},"n":10,"t":"\\u00e9"}');
   await processed('same');
+  await world.quiet();
   const acked = world.settlements.acked;
   await publishText('order.placed', '{"t":"é","n":1e1,"a":{"y":[1.0,2],"x":1},"id":"same"}');
   await eventually(() => expect(world.settlements.acked).toBe(acked + 1));
@@ -174,6 +175,7 @@ it('compares only the fields that the handler names', async () => {
   const sale = { id: 'fields', amount: 5, buyer: { id: 1 } };
   await world.publish({ ...sale, sentAt: 'now' }, 'key.fields');
   await processed('fields');
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ ...sale, sentAt: 'later', note: 'again' }, 'key.fields');
   await eventually(() => expect(world.settlements.acked).toBe(acked + 1));
@@ -203,6 +205,7 @@ it('knows its keys when class and method have other names', async () => {
       entities: [Effect],
     }),
   );
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ id: 'renamed' });
   await eventually(() => expect(world.settlements.acked).toBe(acked + 1));

@@ -198,6 +198,7 @@ it('gives a request-scoped controller the transaction, and runs it once for each
   });
   await world.publish({ id: 'scoped' }, 'scoped');
   await processed('scoped');
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ id: 'scoped' }, 'scoped');
   await eventually(() => expect(world.settlements.acked).toBe(acked + 1));

@@ -47,6 +47,7 @@ const effectsOf = async (id: string): Promise<string[]> =>
   (await world.effects()).filter((one) => one.startsWith(id));
 
 it('runs both under their own consumers, and settles the message once', async () => {
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ id: 'both' }, 'order.split');
   await eventually(() => expect(world.settlements.acked).toBe(acked + 1));
@@ -65,6 +66,7 @@ it.each([
     await effects.insert({ id: `${order.id}-${run}`, note: '' });
     if (run < 3) throw new Error('fails after its effect');
   });
+  await world.quiet();
   const acked = world.settlements.acked;
   await world.publish({ id }, 'order.split');
   await eventually(async () => expect(await consumersOf(id)).toHaveLength(2));
