@@ -7,7 +7,7 @@ import { createGround, type Ground } from './ground.js';
 import { readOptions, USAGE, type Options } from './options.js';
 import { asJson, asText, loadNow, machineLine } from './report.js';
 import { rates, type Series } from './results.js';
-import { measure } from './run.js';
+import { declareQueue, measure } from './run.js';
 
 const QUEUE = 'bench';
 const EXCHANGE = 'events';
@@ -16,7 +16,10 @@ const EXCHANGE = 'events';
 const log = (line: string): void => console.error(line);
 
 async function main(args: readonly string[]): Promise<number> {
-  const options = readOptions(args);
+  const options = optionsOf(args);
+  if (options === undefined) {
+    return 2;
+  }
   if (options.help || options.entries.length === 0) {
     console.log(USAGE);
     return options.help ? 0 : 2;
@@ -31,6 +34,15 @@ async function main(args: readonly string[]): Promise<number> {
   const series = await measureAll(options, ground);
   console.log(options.json ? asJson(series, machine) : `${machine}\n\n${asText(series)}`);
   return 0;
+}
+
+function optionsOf(args: readonly string[]): Options | undefined {
+  try {
+    return readOptions(args);
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    return undefined;
+  }
 }
 
 /** Their classes need decorator metadata, which tsx does not emit. */
@@ -49,6 +61,7 @@ async function measureAll(options: Options, ground: Ground): Promise<Series[]> {
   const connection = await amqp.connect(ground.rabbitmqUrl);
   try {
     const channel = await connection.createConfirmChannel();
+    await declareQueue(settingsOf(series[0]!, options, ground));
     for (let round = 0; round < options.rounds; round++) {
       // Every second round runs backwards, so that a machine that slows down favours nobody.
       for (const one of round % 2 === 0 ? series : series.toReversed()) {

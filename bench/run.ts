@@ -24,32 +24,55 @@ export async function measure(run: Run, pool: Pool, channel: ConfirmChannel): Pr
   return report;
 }
 
+/** The template itself declares the queue that all use: it starts, and stops. */
+export async function declareQueue(settings: RunSettings): Promise<void> {
+  const { child, ended } = start('template', settings, []);
+  child.send('stop');
+  await ended;
+}
+
 async function runProcess({ contender, settings, cpuProfileFolder }: Run): Promise<RunReport> {
-  const child = fork(`dist/bench/contenders/${contender.program}.js`, {
+  const { child, ended } = start(
+    contender.program,
+    settings,
+    profiling(cpuProfileFolder, contender),
+  );
+  const reported = once(child, 'message') as Promise<[RunReport]>;
+  const first = await Promise.race([reported, ended]);
+  if (first === undefined) {
+    throw new Error(`(${contender.letter}) ended before its last message.`);
+  }
+  child.send('stop');
+  await ended;
+  return first[0];
+}
+
+interface Started {
+  child: ChildProcess;
+  /** Rejects with what it printed when it did not end well. */
+  ended: Promise<undefined>;
+}
+
+function start(program: string, settings: RunSettings, nodeOptions: string[]): Started {
+  const child = fork(`dist/bench/contenders/${program}.js`, {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
       [SETTINGS_VARIABLE]: JSON.stringify(settings),
     },
-    execArgv: ['--enable-source-maps', ...profiling(cpuProfileFolder, contender)],
+    execArgv: ['--enable-source-maps', ...nodeOptions],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
-  const exit = once(child, 'exit');
   const output = outputOf(child);
   const timer = setTimeout(() => child.kill('SIGKILL'), RUN_TIMEOUT_MS);
-  try {
-    const first = (await Promise.race([once(child, 'message'), exit])) as unknown[];
-    if (child.exitCode === null && child.signalCode === null) {
-      child.send('stop');
-      await exit;
-    }
-    if (child.exitCode !== 0) {
-      throw new Error(`(${contender.letter}) ended with ${String(first[0])}:\n${output()}`);
-    }
-    return first[0] as RunReport;
-  } finally {
+  const ended = once(child, 'exit').then(([code]) => {
     clearTimeout(timer);
-  }
+    if (code !== 0) {
+      throw new Error(`${program} ended with ${String(code)}:\n${output()}`);
+    }
+    return undefined;
+  });
+  return { child, ended };
 }
 
 function profiling(folder: string | undefined, { letter }: Contender): string[] {

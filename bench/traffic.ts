@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import amqp, { type ConfirmChannel } from 'amqplib';
-import { declareTopology } from '../src/messaging/topology.js';
 import type { Contender } from './contenders.js';
 import { PRODUCT_TYPE } from './contenders/effects.js';
 import { ROUTING_KEYS, type RunSettings, type Workload } from './contenders/run-settings.js';
@@ -10,16 +9,14 @@ import { ROUTING_KEYS, type RunSettings, type Workload } from './contenders/run-
 const SALESPEOPLE = 100;
 const CONSUMER_GONE_MS = 10_000;
 
-/** Fills an empty queue, declared exactly as the template declares it, and returns when all is confirmed. */
+/** Empties the queue and fills it, and returns when all is confirmed. */
 export async function preload(
   channel: ConfirmChannel,
   settings: RunSettings,
   { nestEnvelope, duplicates }: Contender,
 ): Promise<void> {
   const { exchange, queue, workload } = settings;
-  await channel.deleteQueue(queue);
-  const patterns = Object.values(ROUTING_KEYS);
-  await declareTopology(channel, { exchange, queue, patterns, retryDelaysMs: [] });
+  await channel.purgeQueue(queue);
   const bodies = Array.from({ length: distinctMessages(settings, duplicates) }, (_, index) =>
     bodyOf(index, workload, nestEnvelope),
   );

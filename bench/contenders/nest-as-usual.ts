@@ -6,11 +6,10 @@ import { Ctx, EventPattern, Payload, RmqContext, Transport } from '@nestjs/micro
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { Channel, ConsumeMessage } from 'amqplib';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Commission } from '../../src/commissions/commission.entity.js';
 import { runContender } from './contender.js';
 import { ADD_TO_BALANCE, commissionCents, commissionOf, type Sale } from './effects.js';
-import { ProcessedMessage } from './processed-message.entity.js';
 import { ROUTING_KEYS, type RoutingKey, type RunSettings } from './run-settings.js';
+import { Commission, ProcessedMessage } from './usual-entities.js';
 
 const CONSUMER = 'bench/sale';
 const RETENTION_MS = 90 * 86_400_000;
@@ -60,8 +59,7 @@ async function claim(manager: EntityManager, sale: Sale): Promise<boolean> {
 }
 
 async function postCommission(manager: EntityManager, sale: Sale): Promise<void> {
-  const [saleId, salespersonId, productType, cents, rateBps] = commissionOf(sale);
-  const amountCents = BigInt(cents);
+  const [saleId, salespersonId, productType, amountCents, rateBps] = commissionOf(sale);
   await manager
     .getRepository(Commission)
     .insert({ saleId, salespersonId, productType, amountCents, rateBps });
