@@ -13,6 +13,7 @@ import {
   TransactionEndedError,
 } from './errors.js';
 import { guardedClient } from './guarded-client.js';
+import { PreparedStatements } from './prepared-statements.js';
 import { isOutageState, sqlStateOf } from './sql-state.js';
 import { transactionControlIn } from './transaction-control.js';
 import { withinTime } from './within-time.js';
@@ -25,6 +26,9 @@ type Client = ClientBase & {
   getTransactionStatus(): TransactionStatus;
   connection: { stream: Duplex };
 };
+
+/** Of every connection: a statement has the same name on each. */
+const statements = new PreparedStatements();
 
 /** How long COMMIT and ROLLBACK may take before the connection counts as lost. */
 const END_TIMEOUT_MS = 30_000;
@@ -49,6 +53,11 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   private client!: Client;
   private guarded: Client | undefined;
   private connecting = false;
+  /** What TypeORM sends a checked statement on. */
+  private readonly sender = {
+    query: (text: string, values?: unknown[]): Promise<QueryResult> =>
+      this.client.query({ name: statements.nameOf(text, values), text, values }),
+  };
   private begun: Promise<unknown> = Promise.resolve();
   private sealed = false;
   private running = 0;
@@ -95,7 +104,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   override async connect(): Promise<Client> {
     if (this.connecting) {
       this.connecting = false;
-      return this.client;
+      return this.sender as Client;
     }
     this.checkNotEnded();
     return (this.guarded ??= guardedClient(this.client, (statement) => this.check(statement)));

@@ -50,7 +50,8 @@ export class ExecutedStatements {
         this.prepared.set(first, second);
         return undefined;
       case 'B':
-        this.portals.set(first, this.prepared.get(second) ?? '');
+        // Prepared before anybody watched: the template names statements after how they begin.
+        this.portals.set(first, this.prepared.get(second) ?? second);
         return undefined;
       case 'E':
         return this.portals.get(first);

@@ -49,8 +49,8 @@ export class ProxiedConnection {
 
   /** Resets both sides. */
   cut(): void {
-    this.client.resetAndDestroy();
-    this.server.resetAndDestroy();
+    reset(this.client);
+    reset(this.server);
   }
 
   private pump(direction: Direction, source: Socket, target: Socket): void {
@@ -103,9 +103,18 @@ export class ProxiedConnection {
         return;
       case 'cut-after':
         // A reset would let the receiver's kernel throw away what it has not read; an orderly end does not.
-        source.resetAndDestroy();
+        reset(source);
         target.end(chunk);
         return;
     }
+  }
+}
+
+/** A socket that has been ended already cannot be reset: Node then spins when it closes its handles. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) {
+    socket.destroy();
+  } else {
+    socket.resetAndDestroy();
   }
 }
