@@ -94,7 +94,8 @@ it('says that RabbitMQ refuses its password, and not which', async () => {
     }),
   );
   await eventually(() => expect(service.output()).toContain('ACCESS_REFUSED'));
-  const ready = await fetch(`${service.url}/health/ready`);
+  // The publisher connects before the checks are through, and HTTP answers after them.
+  const ready = await eventually(() => fetch(`${service.url}/health/ready`));
   expect(ready.status).toBe(503);
   expect((await ready.text()) + service.output()).not.toContain(SECRET);
   expect(await service.stop()).toEqual({ code: 0, signal: null });
