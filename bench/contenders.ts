@@ -22,8 +22,14 @@ export const CONTENDERS: readonly Contender[] = [
   },
   {
     letter: 'b',
-    title: 'amqplib and pg by hand',
+    title: 'amqplib and pg by hand, prepared and pipelined',
     program: 'by-hand-with-deduplication',
+    workloads: ['insert', 'example'],
+  },
+  {
+    letter: 'p',
+    title: 'the same, each statement awaited, none prepared',
+    program: 'by-hand-plain',
     workloads: ['insert', 'example'],
   },
   {
@@ -56,6 +62,7 @@ export interface Ratio {
 /** What the letters are compared by, round by round. */
 export const RATIOS: readonly Ratio[] = [
   { of: 'e', to: 'b' },
+  { of: 'e', to: 'p' },
   { of: 'e', to: 'c' },
   { of: 'e', to: 'a' },
   { of: 'h', to: 'e' },

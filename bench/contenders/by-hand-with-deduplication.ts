@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PoolClient } from 'pg';
 import { byHand } from './by-hand.js';
+import { CLAIM, claimOf } from './claim.js';
 import { runContender } from './contender.js';
 import {
   ADD_TO_BALANCE,
@@ -10,15 +11,6 @@ import {
   type Sale,
 } from './effects.js';
 import type { Workload } from './run-settings.js';
-
-const CONSUMER = 'bench/sale';
-const RETENTION_MS = 90 * 86_400_000;
-
-/** Stores what the template stores. */
-const CLAIM = `
-  INSERT INTO processed_message (consumer, key, fingerprint, expires_at)
-  VALUES ($1, $2, $3, now() + $4::double precision * interval '1 millisecond')
-  ON CONFLICT (consumer, key) DO NOTHING`;
 
 const effects: Record<Workload, (client: PoolClient, sale: Sale) => Promise<void>> = {
   async insert(client, sale) {
@@ -41,11 +33,11 @@ await runContender(
     const fingerprint = hash('sha256', content, 'buffer');
     const client = await pool.connect();
     const [, claimed] = await Promise.all([
-      client.query('BEGIN'),
+      client.query('BEGIN ISOLATION LEVEL READ COMMITTED'),
       client.query({
         name: 'claim',
         text: CLAIM,
-        values: [CONSUMER, sale.saleId, fingerprint, RETENTION_MS],
+        values: claimOf(sale.saleId, fingerprint),
       }),
     ]);
     if (claimed.rowCount === 1) {

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { Logger } from '@nestjs/common';
-import type { ClientBase, QueryConfig, QueryResult } from 'pg';
+import type { ClientBase, QueryResult } from 'pg';
 import type { DataSource } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
@@ -14,6 +14,7 @@ import {
 } from './errors.js';
 import { guardedClient } from './guarded-client.js';
 import { PreparedStatements } from './prepared-statements.js';
+import { sendStatement, type Statement } from './send-statement.js';
 import { isOutageState, sqlStateOf } from './sql-state.js';
 import { transactionControlIn } from './transaction-control.js';
 import { withinTime } from './within-time.js';
@@ -29,6 +30,8 @@ type Client = ClientBase & {
 
 /** Of every connection: a statement has the same name on each. */
 const statements = new PreparedStatements();
+
+const COMMIT: Statement = { text: 'COMMIT' };
 
 /** How long COMMIT and ROLLBACK may take before the connection counts as lost. */
 const END_TIMEOUT_MS = 30_000;
@@ -56,7 +59,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   /** What TypeORM sends a checked statement on. */
   private readonly sender = {
     query: (text: string, values?: unknown[]): Promise<QueryResult> =>
-      this.client.query({ name: statements.nameOf(text, values), text, values }),
+      sendStatement(this.client, { name: statements.nameOf(text, values), text, values }),
   };
   private begun: Promise<unknown> = Promise.resolve();
   private sealed = false;
@@ -84,7 +87,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     stream.cork();
     process.nextTick(() => stream.uncork());
     // Named, because a server may have another default, under which a lost claim is an error.
-    this.begun = this.client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
+    this.begun = sendStatement(this.client, { text: `BEGIN ISOLATION LEVEL ${isolation}` });
     // It is awaited before anything can commit; until then a failure must not be unhandled.
     this.begun.catch(() => undefined);
     this.isTransactionActive = true;
@@ -92,12 +95,14 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   }
 
   /** Runs a statement of the template's own, prepared by name, past TypeORM's bookkeeping. */
-  async execute<Row extends object>(statement: QueryConfig): Promise<QueryResult<Row>> {
-    const result = await this.client.query<Row>(statement).catch((error: unknown) => {
+  async execute<Row extends object>(statement: Statement): Promise<QueryResult<Row>> {
+    try {
+      const result = await sendStatement<Row>(this.client, statement);
+      await this.begun;
+      return result;
+    } catch (error) {
       throw this.explain(error);
-    });
-    await this.begun;
-    return result;
+    }
   }
 
   /** The raw connection, for code that asks for it. */
@@ -157,7 +162,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     if (status === 'I') {
       throw new TransactionControlError('COMMIT or ROLLBACK was run');
     }
-    const answer = await withinTime(END_TIMEOUT_MS, this.client.query('COMMIT')).catch(
+    const answer = await withinTime(END_TIMEOUT_MS, sendStatement(this.client, COMMIT)).catch(
       (error: unknown) => {
         throw isRefusal(error) ? error : new CommitOutcomeUnknownError(error);
       },
