@@ -16,7 +16,7 @@ export class ConfirmedPublisher {
   private channel: Promise<ConfirmChannel> | undefined;
   private readonly inFlight = new Set<InFlight>();
 
-  constructor(private readonly connection: ChannelModel) {}
+  constructor(private readonly connection: Pick<ChannelModel, 'createConfirmChannel'>) {}
 
   /** Rejects when no queue takes the message, when the broker refuses it, or when the exchange is missing. */
   async publish(
@@ -25,7 +25,10 @@ export class ConfirmedPublisher {
     body: Body,
     options: Options.Publish = {},
   ): Promise<void> {
-    this.channel ??= this.open();
+    this.channel ??= this.open().catch((error: unknown) => {
+      this.channel = undefined;
+      throw error;
+    });
     const channel = await this.channel;
     const { content, contentType } = encode(body);
     await new Promise<void>((resolve, reject) => {

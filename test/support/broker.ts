@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import amqp, {
-  type Channel,
-  type ChannelModel,
-  type GetMessage,
-  type MessageProperties,
-  type Options,
-} from 'amqplib';
+import type { Channel, GetMessage, MessageProperties, Options } from 'amqplib';
 import { createVhost, deleteVhost, segment } from './broker-admin.js';
 import { ConfirmedPublisher, type Body } from './broker-publisher.js';
+import { HarnessConnection } from './harness-connection.js';
 import { ManagementApi } from './management-api.js';
 import { temporaryName } from './names.js';
 import { server } from './servers.js';
@@ -27,38 +22,54 @@ export interface Depth {
   consumers: number;
 }
 
+/** Where a broker is; both URLs carry the credentials of an administrator. */
+export interface BrokerAddress {
+  url: string;
+  managementUrl: string;
+}
+
+/** What a user may do, each by a regular expression of names; `''` is nothing. */
+export interface Permissions {
+  configure: string;
+  write: string;
+  read: string;
+}
+
 /**
- * Creates a vhost of its own for a spec file, with a user of its own whose URL the code under test gets.
+ * Creates a vhost of its own for a spec file, with a user of its own whose URL the code under test gets: on the
+ * shared broker, or on one of the spec's own.
  *
  * @example const broker = cleanup.use(await createTestBroker());
  */
-export async function createTestBroker(): Promise<TestBroker> {
-  const api = new ManagementApi(server('rabbitmqManagementUrl'));
+export async function createTestBroker(on?: BrokerAddress): Promise<TestBroker> {
+  const api = new ManagementApi(on?.managementUrl ?? server('rabbitmqManagementUrl'));
   const vhost = temporaryName();
-  const url = new URL(server('rabbitmqUrl'));
+  const url = new URL(on?.url ?? server('rabbitmqUrl'));
   url.pathname = `/${vhost}`;
   const password = randomBytes(12).toString('hex');
   await createVhost(api, vhost, password, decodeURIComponent(url.username));
-  const connection = await amqp.connect(url.href);
-  // Dropping the vhost ends this connection with an error, and so may a test.
-  connection.on('error', () => undefined);
-
+  const administrator = url.href;
   url.username = vhost;
   url.password = password;
-  return new TestBroker(vhost, url.href, connection, api);
+  return new TestBroker(vhost, url.href, administrator, api);
 }
 
 export class TestBroker implements AsyncDisposable {
+  // Two, because a broker in an alarm stops listening to connections that publish.
+  private readonly publishing: HarnessConnection;
+  private readonly asking: HarnessConnection;
   private readonly publisher: ConfirmedPublisher;
 
   constructor(
     readonly vhost: string,
-    /** For the code under test. The harness's own connection belongs to another user. */
+    /** For the code under test. The harness's own connections belong to another user. */
     readonly url: string,
-    private readonly connection: ChannelModel,
+    administrator: string,
     private readonly api: ManagementApi,
   ) {
-    this.publisher = new ConfirmedPublisher(connection);
+    this.publishing = new HarnessConnection(administrator);
+    this.asking = new HarnessConnection(administrator);
+    this.publisher = new ConfirmedPublisher(this.publishing);
   }
 
   /**
@@ -134,9 +145,20 @@ export class TestBroker implements AsyncDisposable {
     await this.api.delete(`/connections/username/${this.vhost}`, { 'x-reason': reason });
   }
 
+  /** Replaces what the user of the code under test may do; without an argument it may not even connect. */
+  async permit(permissions?: Permissions): Promise<void> {
+    const path = `/permissions/${this.vhost}/${this.vhost}`;
+    await (permissions ? this.api.put(path, permissions) : this.api.delete(path));
+  }
+
+  /** Changes the password of the code under test; its open connections stay. */
+  async setPassword(password: string): Promise<void> {
+    await this.api.put(`/users/${this.vhost}`, { password, tags: '' });
+  }
+
   /** Runs `work` on a channel of its own, for all that has no method here. */
   async withChannel<T>(work: (channel: Channel) => Promise<T>): Promise<T> {
-    const channel = await this.connection.createChannel();
+    const channel = await this.asking.createChannel();
     let closed = false;
     channel.on('close', () => (closed = true));
     // The call that broke the channel reports the error; without a listener it would also end the process.
@@ -150,7 +172,7 @@ export class TestBroker implements AsyncDisposable {
 
   /** Deletes the vhost with all that is in it, and its user. */
   async drop(): Promise<void> {
-    await this.connection.close().catch(() => undefined);
+    await Promise.all([this.publishing.close(), this.asking.close()]);
     await deleteVhost(this.api, segment(this.vhost));
   }
 

@@ -18,13 +18,21 @@
  *   await eventually(async () => expect(await db.query('SELECT sale_id FROM commission')).toHaveLength(1));
  * });
  */
-export { createTestBroker, type TestBroker, type TakenMessage, type Depth } from './broker.js';
+export {
+  createTestBroker,
+  type BrokerAddress,
+  type TestBroker,
+  type TakenMessage,
+  type Depth,
+  type Permissions,
+} from './broker.js';
 export { useCleanup, type Cleanup } from './cleanup.js';
 export { cutAtCommit, type CutAtCommitOptions } from './cut-at-commit.js';
 export { cutAtMethod, type CutAtMethodOptions } from './cut-at-method.js';
 export { createTestDatabase, type TestDatabase, type Session, type Lock } from './database.js';
 export { eventually, holds, type EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
+export { startOwnBroker, type OwnBroker, type OwnBrokerOptions } from './own-broker.js';
 export { startService, type ServiceProcess, type ServiceOptions } from './service-process.js';
 export { watchSettlements, type Settlements } from './settlements.js';
 export { createTcpProxy, type TcpProxy } from './tcp-proxy.js';
