@@ -80,12 +80,13 @@ async function inContainer(erlangArguments: string): Promise<BrokerWay> {
   const { image } = (JSON.parse(services) as { services: { rabbitmq: { image: string } } }).services
     .rabbitmq;
   const options = [
-    ...['--name', name, '--hostname', name],
-    ...['--publish', `127.0.0.1:${access.ports.amqp}:5672`],
-    ...['--publish', `127.0.0.1:${access.ports.management}:15672`],
-    ...['--env', `RABBITMQ_DEFAULT_USER=${access.user}`],
-    ...['--env', `RABBITMQ_DEFAULT_PASS=${access.password}`],
-    ...['--env', `RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=${erlangArguments}`],
+    `--name=${name}`,
+    `--hostname=${name}`,
+    `--publish=127.0.0.1:${access.ports.amqp}:5672`,
+    `--publish=127.0.0.1:${access.ports.management}:15672`,
+    `--env=RABBITMQ_DEFAULT_USER=${access.user}`,
+    `--env=RABBITMQ_DEFAULT_PASS=${access.password}`,
+    `--env=RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=${erlangArguments}`,
   ];
   await docker(['create', ...options, image]);
   return {
