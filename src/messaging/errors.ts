@@ -10,7 +10,16 @@ export class PermanentError extends Error {
 
 /** Why a message never reached a handler. Becomes the dead letter's reason. */
 export type UnprocessableReason =
-  'not-json' | 'too-large' | 'too-deep' | 'unsafe-properties' | 'no-handler' | 'guard-refused';
+  | 'not-json'
+  | 'too-large'
+  | 'too-deep'
+  | 'unsafe-properties'
+  | 'unsupported-encoding'
+  | 'not-decodable'
+  | 'unsupported-content-type'
+  | 'invalid-cloud-event'
+  | 'no-handler'
+  | 'guard-refused';
 
 /** The message itself is at fault; no handler has run. */
 export class UnprocessableMessageError extends Error {
