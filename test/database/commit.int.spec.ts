@@ -1,5 +1,5 @@
 import { Effect, startFixture, type Fixture } from '../idempotency/orders.fixture.js';
-import { cutAtCommit, eventually, holds, useCleanup } from '../support/index.js';
+import { atPoint, eventually, holds, useCleanup } from '../support/index.js';
 
 const cleanup = useCleanup();
 let world: Fixture;
@@ -21,20 +21,21 @@ async function lateError(sqlState: string, when: string): Promise<void> {
     FOR EACH ROW WHEN (NEW.id = '${when}') EXECUTE FUNCTION raise_late('${sqlState}')`);
 }
 
-describe.each(['before-server', 'after-server'] as const)(
+describe.each(['before-commit', 'committed'] as const)(
   'the connection is lost at COMMIT, %s',
   (when) => {
     it('acknowledges only after another delivery has found out, and has one effect', async () => {
       const id = `cut ${when}`;
-      const committed = when === 'after-server';
+      const committed = when === 'committed';
       const acked = world.settlements.acked;
-      const cut = cutAtCommit({ when, onlyAfter: /INTO "effect"/ });
       // The database stays away, so that whatever the first delivery was told is all that there is.
-      const stop = world.databaseProxy.intercept((...chunk) => {
-        const verdict = cut(...chunk);
-        if (verdict === 'cut') world.databaseProxy.refuse();
-        return verdict;
-      });
+      const cutForGood = (): 'cut' => {
+        world.databaseProxy.refuse();
+        return 'cut';
+      };
+      const stop = world.databaseProxy.intercept(
+        atPoint(when, cutForGood, { onlyAfter: /INTO "effect"/ }),
+      );
       const cuts = world.databaseProxy.cuts;
       await world.publish({ id });
       await eventually(() => expect(world.databaseProxy.cuts).toBe(cuts + 1));

@@ -1,14 +1,14 @@
 import {
+  atPoint,
   createTcpProxy,
   createTestBroker,
   createTestDatabase,
-  cutAtCommit,
-  cutAtMethod,
+  cut,
   eventually,
+  kill,
   startService,
   useCleanup,
   watchSettlements,
-  type Interceptor,
   type ServiceProcess,
   type Settlements,
   type TcpProxy,
@@ -76,17 +76,8 @@ async function expectEnd(saleId: string, state: unknown): Promise<void> {
   expect((await broker.depth('commissions.dead')).ready).toBe(0);
 }
 
-/** Kills the service in the moment in which the interceptor cuts. */
-const killing =
-  (cut: Interceptor): Interceptor =>
-  (...chunk) => {
-    const verdict = cut(...chunk);
-    if (verdict === 'cut') service.signal('SIGKILL');
-    return verdict;
-  };
-
 it('has one effect when the process is killed between COMMIT and acknowledgement', async () => {
-  const stop = rabbitProxy.intercept(killing(cutAtMethod('basic.ack', { when: 'before' })));
+  const stop = rabbitProxy.intercept(atPoint('before-ack', kill(service)));
   await publish('commit-ack');
   expect((await service.exited).signal).toBe('SIGKILL');
   stop();
@@ -97,12 +88,13 @@ it('has one effect when the process is killed between COMMIT and acknowledgement
 });
 
 it.each([
-  ['before-server', none],
-  ['after-server', once],
-] as const)('has one effect when the process is killed at COMMIT, %s', async (when, left) => {
-  const stop = databaseProxy.intercept(
-    killing(cutAtCommit({ when, onlyAfter: /INTO "commission"/ })),
-  );
+  ['delivered', none],
+  ['claimed', none],
+  ['before-commit', none],
+  ['committed', once],
+] as const)('has one effect when the process is killed at the point %s', async (when, left) => {
+  const proxy = when === 'delivered' ? rabbitProxy : databaseProxy;
+  const stop = proxy.intercept(atPoint(when, kill(service)));
   await publish(when);
   expect((await service.exited).signal).toBe('SIGKILL');
   stop();
@@ -127,7 +119,7 @@ it('has one effect when the process is killed in the middle of a handler', async
 });
 
 it('has one effect when an acknowledgement does not arrive', async () => {
-  const stop = rabbitProxy.intercept(cutAtMethod('basic.ack', { when: 'before' }));
+  const stop = rabbitProxy.intercept(atPoint('before-ack', cut));
   const { cuts } = rabbitProxy;
   await publish('lost-ack');
   await eventually(() => expect(rabbitProxy.cuts).toBe(cuts + 1));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { DataSource } from 'typeorm';
-import { cutAtCommit, eventually, holds, useCleanup } from '../support/index.js';
+import { atPoint, cut, eventually, holds, useCleanup } from '../support/index.js';
 import { effects, place, readiness, settled, startOrders, type OrderService } from './orders.js';
 
 const cleanup = useCleanup();
@@ -11,9 +11,6 @@ beforeAll(async () => {
 });
 
 beforeEach(() => service.db.query('TRUNCATE effect'));
-
-/** Transactions of handlers, and no others. */
-const claim = /processed_message/;
 
 const orders = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `order-${String(index).padStart(2, '0')}`);
@@ -82,7 +79,7 @@ it('finds out by the redelivery what became of a COMMIT whose answer was lost', 
   await useFreshConnections();
   const { acked, nacked } = service.settlements;
   const { cuts } = service.postgres;
-  service.postgres.intercept(cutAtCommit({ when: 'after-server', onlyAfter: claim }));
+  service.postgres.intercept(atPoint('committed', cut));
   await place(service.broker, { orderId: 'U' });
   await eventually(() => expect(service.settlements.acked).toBe(acked + 1));
   expect(service.postgres.cuts).toBe(cuts + 1);
@@ -96,7 +93,7 @@ it('runs a message again whose COMMIT never reached the database', async () => {
   await useFreshConnections();
   const { acked } = service.settlements;
   const { cuts } = service.postgres;
-  service.postgres.intercept(cutAtCommit({ when: 'before-server', onlyAfter: claim }));
+  service.postgres.intercept(atPoint('before-commit', cut));
   await place(service.broker, { orderId: 'V' });
   await eventually(() => expect(service.settlements.acked).toBe(acked + 1));
   expect(service.postgres.cuts).toBe(cuts + 1);

@@ -1,5 +1,5 @@
 import { EventPublisher, UnroutableMessageError } from '../../src/messaging/index.js';
-import { cutAtMethod, eventually, useCleanup } from '../support/index.js';
+import { atPoint, cut, eventually, useCleanup } from '../support/index.js';
 import { startOrders, type OrderService } from './orders.js';
 
 const cleanup = useCleanup();
@@ -53,7 +53,7 @@ it('tells exactly which of many concurrent messages were returned', async () => 
 });
 
 it('does not say that a message is stored when its confirm was lost', async () => {
-  service.rabbit.intercept(cutAtMethod('basic.ack', { when: 'before', direction: 'toClient' }));
+  service.rabbit.intercept(atPoint('published', cut));
   await expect(events.publish('taken.unconfirmed', {})).rejects.toThrow('channel closed');
   await eventually(() => events.publish('taken.again', {}));
   const keys = (await service.broker.drainQueue('taken')).map(({ routingKey }) => routingKey);

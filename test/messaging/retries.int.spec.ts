@@ -1,4 +1,4 @@
-import { cutAtMethod, eventually, holds, useCleanup } from '../support/index.js';
+import { atPoint, cut, eventually, holds, useCleanup } from '../support/index.js';
 import { server } from '../support/servers.js';
 import {
   deadLetter,
@@ -159,7 +159,7 @@ describe('a crash between the copy and the acknowledgement', () => {
   it('leaves two copies, and one effect', async () => {
     const service = await startOrders(cleanup, { config: { retryDelaysMs: [300] } });
     service.plans.plan('K', (run) => (run === 1 ? fails() : undefined));
-    service.rabbit.intercept(cutAtMethod('basic.ack', { when: 'before' }));
+    service.rabbit.intercept(atPoint('copy-confirmed', cut));
     await place(service.broker, { orderId: 'K' });
     await eventually(() => expect(service.settlements.acked).toBe(2));
     expect(service.rabbit.cuts).toBe(1);
@@ -172,8 +172,7 @@ describe('a crash between the copy and the acknowledgement', () => {
   it('keeps the original until the broker has confirmed the copy', async () => {
     const service = await startOrders(cleanup);
     service.plans.plan('L', (run) => (run === 1 ? fails() : undefined));
-    const lostConfirm = { when: 'before', direction: 'toClient' } as const;
-    service.rabbit.intercept(cutAtMethod('basic.ack', lostConfirm));
+    service.rabbit.intercept(atPoint('copy-published', cut));
     await place(service.broker, { orderId: 'L' });
     await eventually(() => expect(service.rabbit.cuts).toBe(1));
     await eventually(async () => expect(await effects(service.db)).toEqual(['L']), {

@@ -2,7 +2,6 @@ import amqp, { type ConfirmChannel, type ConsumeMessage } from 'amqplib';
 import {
   createTcpProxy,
   createTestBroker,
-  cutAtMethod,
   eventually,
   useCleanup,
   watchSettlements,
@@ -76,48 +75,5 @@ describe('watchSettlements', () => {
 
     expect(settlements).toMatchObject({ delivered: 2, acked: 0, unsettled: 0 });
     await eventually(async () => expect(await broker.depth(queue)).toMatchObject({ ready: 2 }));
-  });
-});
-
-describe('cutAtMethod', () => {
-  it.each([
-    { when: 'before', left: 1 },
-    { when: 'after', left: 0 },
-  ] as const)('cuts $when an acknowledgement reaches the broker', async ({ when, left }) => {
-    await send(1);
-    const channel = await openChannel();
-    const received = await consume(channel);
-    await eventually(() => expect(received).toHaveLength(1));
-    proxy.intercept(cutAtMethod('basic.ack', { when }));
-
-    channel.ack(received[0]!);
-
-    await eventually(() => expect(proxy.cuts).toBe(1));
-    await eventually(async () =>
-      expect(await broker.depth(queue)).toEqual({ ready: left, consumers: 0 }),
-    );
-  });
-
-  it('loses a confirm whose message of several frames has arrived', async () => {
-    const channel = await openChannel();
-    proxy.intercept(cutAtMethod('basic.ack', { when: 'before', direction: 'toClient' }));
-    channel.sendToQueue(queue, Buffer.alloc(300_000), {}, () => undefined);
-
-    await expect(channel.waitForConfirms()).rejects.toThrow();
-
-    expect(proxy.cuts).toBe(1);
-    expect((await broker.drainQueue(queue)).map(({ body }) => body.length)).toEqual([300_000]);
-  });
-
-  it('keeps a publish from the broker', async () => {
-    const channel = await openChannel();
-    proxy.intercept(cutAtMethod('basic.publish', { when: 'before', skip: 1 }));
-    channel.sendToQueue(queue, Buffer.from('first'));
-    await channel.waitForConfirms();
-    channel.sendToQueue(queue, Buffer.from('second'));
-
-    await expect(channel.waitForConfirms()).rejects.toThrow();
-
-    expect((await broker.drainQueue(queue)).map(({ body }) => body.toString())).toEqual(['first']);
   });
 });

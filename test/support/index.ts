@@ -17,6 +17,15 @@
  *   await broker.publish('events', 'sale.completed', sale);
  *   await eventually(async () => expect(await db.query('SELECT sale_id FROM commission')).toHaveLength(1));
  * });
+ *
+ * Faults come from three sides: a proxy does what networks do (`createTcpProxy`), at a point of a message's way
+ * if asked (`atPoint`); the shared servers do what operators do to one vhost or database; and a broker of the
+ * spec's own can be restarted or filled up (`startOwnBroker`).
+ *
+ * @example
+ * const rabbit = cleanup.use(await createTcpProxy(broker.url));
+ * const service = cleanup.use(await startService({ databaseUrl: db.url, rabbitmqUrl: rabbit.url }));
+ * rabbit.intercept(atPoint('before-ack', kill(service)));
  */
 export {
   createTestBroker,
@@ -27,12 +36,11 @@ export {
   type Permissions,
 } from './broker.js';
 export { useCleanup, type Cleanup } from './cleanup.js';
-export { cutAtCommit, type CutAtCommitOptions } from './cut-at-commit.js';
-export { cutAtMethod, type CutAtMethodOptions } from './cut-at-method.js';
 export { createTestDatabase, type TestDatabase, type Session, type Lock } from './database.js';
 export { eventually, holds, type EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
 export { startOwnBroker, type OwnBroker, type OwnBrokerOptions } from './own-broker.js';
+export { atPoint, cut, kill, stall, type Action, type Point, type PointOptions } from './points.js';
 export { startService, type ServiceProcess, type ServiceOptions } from './service-process.js';
 export { watchSettlements, type Settlements } from './settlements.js';
 export { createTcpProxy, type TcpProxy } from './tcp-proxy.js';

@@ -12,11 +12,12 @@ export type Direction = 'toServer' | 'toClient';
  */
 export type Verdict = 'forward' | 'drop' | 'cut' | 'cut-after';
 
+/** May take its time; what follows in that direction waits meanwhile. */
 export type Interceptor = (
   chunk: Buffer,
   direction: Direction,
   connection: ProxiedConnection,
-) => Verdict;
+) => Verdict | Promise<Verdict>;
 
 /** What the connections of one proxy have in common, read anew for every chunk. */
 export interface Conditions {
@@ -84,10 +85,14 @@ export class ProxiedConnection {
       ) {
         await gate;
       }
-      if (target.destroyed || target.writableEnded) return;
-      if (next.chunk === undefined) target.end();
-      else
-        this.apply(this.conditions.judge(next.chunk, direction, this), next.chunk, source, target);
+      if (isClosed(target)) return;
+      if (next.chunk === undefined) {
+        target.end();
+        continue;
+      }
+      const verdict = await this.conditions.judge(next.chunk, direction, this);
+      if (isClosed(target)) return;
+      this.apply(verdict, next.chunk, source, target);
     }
   }
 
@@ -108,6 +113,10 @@ export class ProxiedConnection {
         return;
     }
   }
+}
+
+function isClosed(socket: Socket): boolean {
+  return socket.destroyed || socket.writableEnded;
 }
 
 /** A socket that has been ended already cannot be reset: Node then spins when it closes its handles. */

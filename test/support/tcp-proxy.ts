@@ -16,7 +16,7 @@ const defaultPorts: Record<string, number> = {
  * @example
  * const proxy = cleanup.use(await createTcpProxy(db.url));
  * const service = await startService({ databaseUrl: proxy.url, rabbitmqUrl: broker.url });
- * proxy.intercept(cutAtCommit({ when: 'after-server' }));
+ * proxy.intercept(atPoint('committed', cut));
  */
 export async function createTcpProxy(targetUrl: string): Promise<TcpProxy> {
   const url = new URL(targetUrl);
@@ -129,8 +129,9 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  private judge(...arrived: Parameters<Interceptor>): Verdict {
-    const verdicts = [...this.interceptors].map((interceptor) => interceptor(...arrived));
+  private async judge(...arrived: Parameters<Interceptor>): Promise<Verdict> {
+    const judged = [...this.interceptors].map(async (interceptor) => interceptor(...arrived));
+    const verdicts = await Promise.all(judged);
     const verdict = verdicts.find((one) => one !== 'forward') ?? 'forward';
     if (verdict === 'cut' || verdict === 'cut-after') this.cutByInterceptors += 1;
     return verdict;
