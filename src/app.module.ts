@@ -16,10 +16,11 @@ import { MessagingModule } from './messaging/index.js';
     ConfigModule.forRoot({ isGlobal: true, ignoreEnvFile: true, load: [appConfig] }),
     DatabaseModule.forRootAsync({
       inject: [appConfig.KEY],
-      useFactory: ({ databaseUrl, serviceName, poolSize }: AppConfig) => ({
+      useFactory: ({ databaseUrl, serviceName, poolSize, preparedStatements }: AppConfig) => ({
         url: databaseUrl,
         applicationName: serviceName,
         poolSize,
+        preparedStatements,
       }),
     }),
     IdempotencyModule.forRootAsync({

@@ -1,20 +1,20 @@
 import { join } from 'node:path';
 import { root } from './checkout.js';
-import { reasonOf, ServicesError } from './errors.js';
 import { exists } from './files.js';
 import { run } from './processes.js';
-import type { Log, Server } from './server.js';
+import type { DebianPackage, Log } from './server.js';
 
-const names = (servers: readonly Server[]): string =>
-  servers.map(({ debian }) => debian.name).join(' ');
+type Wanted = Pick<DebianPackage, 'name' | 'minimum'>;
+
+const names = (wanted: readonly Wanted[]): string => wanted.map(({ name }) => name).join(' ');
 
 /** Why packages cannot be installed here without asking somebody. */
-export async function installObstacle(servers: readonly Server[]): Promise<string | undefined> {
+export async function installObstacle(wanted: readonly Wanted[]): Promise<string | undefined> {
   if (!(await exists('/usr/bin/apt-get'))) return 'only on Debian and Ubuntu.';
   if (await becomeRoot()) return undefined;
   return (
-    `${names(servers)} is missing, or older than supported, and sudo asks for a password. ` +
-    `Run: sudo apt-get install ${names(servers)}`
+    `${names(wanted)} is missing, or older than supported, and sudo asks for a password. ` +
+    `Run: sudo apt-get install ${names(wanted)}`
   );
 }
 
@@ -28,18 +28,14 @@ async function becomeRoot(): Promise<string[] | undefined> {
   );
 }
 
-export async function install(servers: readonly Server[], log: Log): Promise<void> {
-  log(`installing ${names(servers)} with apt-get; Debian's own servers are not started`);
+/** Installs them, and neither starts nor enables Debian's own servers. */
+export async function install(wanted: readonly Wanted[], log: Log): Promise<void> {
+  log(`installing ${names(wanted)} with apt-get; Debian's own servers are not started`);
   const script = join(root, 'scripts/services/install-packages.sh');
-  const wanted = servers.map(({ debian }) => `${debian.name}:${debian.minimum}`);
-  const [program, ...args] = [...((await becomeRoot()) ?? []), 'sh', script, ...wanted];
-  const variables = servers.map(({ variable }) => variable).join(' and ');
+  const packages = wanted.map(({ name, minimum }) => `${name}:${minimum}`);
+  const [program, ...args] = [...((await becomeRoot()) ?? []), 'sh', script, ...packages];
   const onLine = (line: string): void => {
     if (/^(Setting up|Fetched|Waiting)/.test(line)) log(line);
   };
-  await run(program!, args, { folder: '/', timeoutMs: 900_000, onLine }).catch((error: unknown) => {
-    throw new ServicesError(
-      `${reasonOf(error)}\nWithout these packages: use Docker, or set ${variables} to servers that you have (docs/services.md).`,
-    );
-  });
+  await run(program!, args, { folder: '/', timeoutMs: 900_000, onLine });
 }

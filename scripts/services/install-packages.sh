@@ -42,7 +42,9 @@ echo 'create_main_cluster = false' >"$cluster"
 dpkg --configure -a
 apt-get install -q -y --no-install-recommends $lock -o Dpkg::Options::=--force-confold $names
 
-# Nor at the next boot: nobody asked for a broker on the default port.
-case "$names" in
-  *rabbitmq-server*) update-rc.d rabbitmq-server disable ;;
-esac
+# Nor at the next boot: nobody asked for a broker or a pooler on the default port.
+for name in $names; do
+  case "$name" in
+    rabbitmq-server | pgbouncer) update-rc.d "$name" disable ;;
+  esac
+done

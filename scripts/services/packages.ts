@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answers, untilItAnswers } from './answers.js';
 import { install, installObstacle } from './apt.js';
-import { ServicesError } from './errors.js';
+import { reasonOf, ServicesError } from './errors.js';
 import { exists } from './files.js';
 import { ownerOf, placeFor, placesOf, prepareFolder, removeFolder } from './instance-folder.js';
 import { choosePorts } from './ports.js';
@@ -25,12 +25,12 @@ export const packages: Way = {
   async obstacle(wanted) {
     if (process.platform !== 'linux') return 'only on Debian and Ubuntu.';
     const missing = await notInstalled(wanted);
-    return missing.length === 0 ? undefined : installObstacle(missing);
+    return missing.length === 0 ? undefined : installObstacle(missing.map(({ debian }) => debian));
   },
 
   async start(wanted, state, log) {
     const missing = await notInstalled(wanted);
-    if (missing.length > 0) await install(missing, log);
+    if (missing.length > 0) await installAll(missing, log);
     const recovered = await Promise.all(wanted.map((server) => recovers(server, state, log)));
     // One after the other, so that no two choose the same port; then all start together.
     const instances: [Server, Instance][] = [];
@@ -56,6 +56,16 @@ export const packages: Way = {
 async function notInstalled(wanted: readonly Server[]): Promise<Server[]> {
   const found = await Promise.all(wanted.map((server) => server.debian.programs()));
   return wanted.filter((_, index) => found[index] === undefined);
+}
+
+async function installAll(missing: readonly Server[], log: Log): Promise<void> {
+  const wanted = missing.map(({ debian }) => debian);
+  await install(wanted, log).catch((error: unknown) => {
+    const variables = missing.map(({ variable }) => variable).join(' and ');
+    throw new ServicesError(
+      `${reasonOf(error)}\nWithout these packages: use Docker, or set ${variables} to servers that you have (docs/services.md).`,
+    );
+  });
 }
 
 async function stopEverywhere(server: Server): Promise<boolean> {

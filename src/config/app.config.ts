@@ -13,6 +13,8 @@ export interface AppConfig {
   concurrency: number;
   /** PostgreSQL connections of this process. */
   poolSize: number;
+  /** Whether statements are prepared by name, which PgBouncer before 1.21 cannot carry. */
+  preparedStatements: boolean;
   /** The wait after each failed attempt, in milliseconds; after the last, dead letter. */
   retryDelaysMs: number[];
   /** How long a stop waits for started handlers, in milliseconds. */
@@ -35,6 +37,7 @@ export function loadAppConfig(environment: Environment): AppConfig {
     port: env.PORT,
     concurrency: env.CONSUMER_CONCURRENCY,
     poolSize: env.DATABASE_POOL_SIZE ?? env.CONSUMER_CONCURRENCY + SPARE_CONNECTIONS,
+    preparedStatements: env.DATABASE_PREPARED_STATEMENTS === 'on',
     retryDelaysMs: env.RETRY_DELAYS,
     shutdownGraceMs: env.SHUTDOWN_GRACE_SECONDS,
     logFormat: env.LOG_FORMAT,

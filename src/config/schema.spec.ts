@@ -25,6 +25,7 @@ describe('the environment', () => {
     ['PORT', ['0', '65535', '080']],
     ['CONSUMER_CONCURRENCY', ['1', '1000']],
     ['DATABASE_POOL_SIZE', ['1', '2000']],
+    ['DATABASE_PREPARED_STATEMENTS', ['on', 'off']],
     ['RETRY_DELAYS', ['1', '0.001', '86400', '1,1,1', '10,5']],
     ['SHUTDOWN_GRACE_SECONDS', ['1', '3600']],
     ['LOG_FORMAT', ['json', 'text']],
@@ -58,6 +59,7 @@ describe('the environment', () => {
     ],
     ['CONSUMER_CONCURRENCY', 'must be a whole number from 1 to 1000', ['0', '1001']],
     ['DATABASE_POOL_SIZE', 'must be a whole number from 1 to 2000', ['0', '2001']],
+    ['DATABASE_PREPARED_STATEMENTS', 'must be on or off', ['ON', 'true', '0']],
     ['SHUTDOWN_GRACE_SECONDS', 'must be a whole number from 1 to 3600', ['0', '3601']],
     ['RETRY_DELAYS', 'must be seconds like 1,5,30', ['1,', '1;2', '1, 2', '1s', '-1', '0.0001']],
     [

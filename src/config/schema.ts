@@ -48,6 +48,7 @@ export const appSchema = databaseSchema.extend({
   PORT: integer(0, 65_535).default(3000),
   CONSUMER_CONCURRENCY: integer(1, 1000).default(16),
   DATABASE_POOL_SIZE: integer(1, 2000).optional(),
+  DATABASE_PREPARED_STATEMENTS: z.enum(['on', 'off'], { error: 'must be on or off' }).default('on'),
   RETRY_DELAYS: delays.default([1_000, 5_000, 30_000, 120_000, 600_000]),
   SHUTDOWN_GRACE_SECONDS: seconds(3600).default(25_000),
   LOG_FORMAT: z.enum(['json', 'text'], { error: 'must be json or text' }).optional(),

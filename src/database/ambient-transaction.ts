@@ -1,13 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as endOfTurn } from 'node:timers/promises';
 import type { DataSource, EntityManager, QueryRunner, ReplicationMode } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { CommitOutcomeUnknownError, TransactionTimeoutError } from './errors.js';
+import { DatabaseSilentError, TransactionTimeoutError } from './errors.js';
 import { nestInTurn, Turns } from './nested-transactions.js';
-import {
-  PooledQueryRunner,
-  TransactionQueryRunner,
-  type Isolation,
-} from './transaction-query-runner.js';
+import { PooledQueryRunner } from './pooled-query-runner.js';
+import { isConnectionSpoiled } from './sql-state.js';
+import { TransactionQueryRunner, type Isolation } from './transaction-query-runner.js';
 import { withinTime } from './within-time.js';
 
 export interface TransactionOptions {
@@ -52,28 +51,50 @@ export async function inTransaction<T>(
   const runner = new TransactionQueryRunner(dataSource);
   await runner.begin(options.isolation);
   open.add(runner);
+  const timeout = new TransactionTimeoutError(options.timeoutMs);
+  let working: Promise<T> | undefined;
   try {
-    const working = inScope(runner, () => work(runner));
-    const result = await withinTime(
-      options.timeoutMs,
-      working,
-      () => new TransactionTimeoutError(options.timeoutMs),
-    );
+    working = inScope(runner, () => work(runner));
+    const result = await withinTime(options.timeoutMs, working, () => timeout);
     runner.seal();
     await runner.commit();
     runner.giveBack();
     return result;
   } catch (error) {
+    const failure = error === timeout ? await overdue(runner, options, working, timeout) : error;
     runner.seal();
-    if (error instanceof TransactionTimeoutError || error instanceof CommitOutcomeUnknownError) {
-      runner.destroy(error);
+    if (error === timeout || isConnectionSpoiled(error)) {
+      runner.destroy(failure);
     } else {
       await runner.rollback();
     }
-    throw error;
+    throw failure;
   } finally {
     open.delete(runner);
   }
+}
+
+/**
+ * What a transaction that is past its time has failed with. PostgreSQL cancels a statement that takes too
+ * long, so when it leaves one unanswered, the work is not what was slow.
+ */
+async function overdue(
+  runner: TransactionQueryRunner,
+  { timeoutMs, lockTimeoutMs }: TransactionOptions,
+  working: Promise<unknown> | undefined,
+  timeout: TransactionTimeoutError,
+): Promise<unknown> {
+  // The statement that sets the timeout is under that of locks only.
+  const limitMs = Math.max(timeoutMs, lockTimeoutMs);
+  if (await runner.isSilent(limitMs)) {
+    return new DatabaseSilentError(limitMs);
+  }
+  // What the work itself has failed with by now says more: the connection broke, or its key is held.
+  const failed = working?.then(
+    () => timeout,
+    (error: unknown) => error,
+  );
+  return Promise.race([failed, endOfTurn(timeout)]);
 }
 
 /**

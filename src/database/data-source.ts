@@ -1,4 +1,4 @@
-import type { DataSourceOptions } from 'typeorm';
+import type { DataSource, DataSourceOptions } from 'typeorm';
 import { migrations } from '../../migrations/index.js';
 
 /** How long connecting, or waiting for a free connection, may take. */
@@ -10,6 +10,14 @@ export interface DatabaseOptions {
   applicationName: string;
   /** Connections of this process. */
   poolSize: number;
+  /** Whether statements are prepared by name; true unless set. Not behind every pooler. */
+  preparedStatements?: boolean;
+}
+
+/** What `pg` is told beside TypeORM's options; it ignores what it does not know. */
+interface Extra {
+  pipeline: boolean;
+  preparedStatements: boolean;
 }
 
 /** One definition for the service and the migration program. */
@@ -25,6 +33,14 @@ export function dataSourceOptions(options: DatabaseOptions): DataSourceOptions {
     synchronize: false,
     installExtensions: false,
     // BEGIN and the claim share a round trip, and Promise.all of saves is legal on one connection.
-    extra: { pipeline: true },
+    extra: {
+      pipeline: true,
+      preparedStatements: options.preparedStatements ?? true,
+    } satisfies Extra,
   };
+}
+
+/** Whether the connections of a data source may be sent prepared statements. */
+export function preparesStatements({ options }: DataSource): boolean {
+  return (options.extra as Extra | undefined)?.preparedStatements ?? true;
 }

@@ -80,6 +80,37 @@ export class TransactionTimeoutError extends Error {
   }
 }
 
+/**
+ * A statement stayed unanswered for longer than PostgreSQL lets one run: the server or the network has gone
+ * silent. Says nothing about the message.
+ */
+export class DatabaseSilentError extends Error {
+  override readonly name = 'DatabaseSilentError';
+
+  constructor(limitMs: number) {
+    super(
+      `PostgreSQL neither answers a statement nor cancels it after its timeout of ${limitMs} ms: it, or ` +
+        'the network, is silent.',
+    );
+  }
+}
+
+/**
+ * A connection and its session disagree about what is prepared: a pooler has changed the session. Says
+ * nothing about the message.
+ */
+export class PreparedStatementLostError extends Error {
+  override readonly name = 'PreparedStatementLostError';
+
+  constructor(statement: string, cause: unknown) {
+    super(
+      `The statement ${statement} was prepared on another session (${messageOf(cause)}). Behind a pooler ` +
+        'in transaction mode, as PgBouncer before 1.21, set DATABASE_PREPARED_STATEMENTS=off.',
+      { cause },
+    );
+  }
+}
+
 function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }

@@ -9,7 +9,9 @@ export { DatabaseModule } from './database.module.js';
 export {
   CommitOutcomeUnknownError,
   ConnectionLostError,
+  DatabaseSilentError,
   DatabaseUnavailableError,
+  PreparedStatementLostError,
   TransactionAbortedError,
   TransactionControlError,
   TransactionEndedError,

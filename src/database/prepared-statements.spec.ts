@@ -9,6 +9,13 @@ it('gives a statement one name, and another statement another', () => {
   expect(statements.nameOf('UPDATE sale SET paid = $1', [true])).not.toBe(first);
 });
 
+it('gives two statements that begin alike names that differ within what PostgreSQL keeps', () => {
+  const begin = `INSERT INTO sale (${'x'.repeat(100)}`;
+  const name = (end: string): string | undefined =>
+    new PreparedStatements().nameOf(`${begin}${end}) VALUES ($1)`, [1])?.slice(0, 63);
+  expect(name('a')).not.toBe(name('b'));
+});
+
 it.each([
   ['without parameters', 'DELETE FROM sale', undefined],
   ['with an empty list of parameters', 'DELETE FROM sale', []],

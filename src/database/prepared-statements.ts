@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
+
 /** PostgreSQL keeps each for as long as its connection lives, so their number is bounded. */
 const MAX_STATEMENTS = 200;
-/** How much of a statement is part of its name. */
+/** How much of a statement is part of its name, and how much of its hash. */
 const MAX_BEGIN = 50;
+const HASH = 12;
 
 /**
  * Statements that answer with rows stay unprepared: a migration that changes a column's type would fail
@@ -25,12 +28,13 @@ export class PreparedStatements {
     if (known !== undefined || this.names.size >= MAX_STATEMENTS || !WITHOUT_ROWS.test(sql)) {
       return known;
     }
-    // Numbered, and readable in pg_prepared_statements, within the 63 bytes that PostgreSQL keeps.
+    // Readable in pg_prepared_statements, within the 63 bytes that PostgreSQL keeps. Another process never
+    // gives the same name to another statement: a pooler may hand its session on to us.
     const begin = sql
       .trim()
       .slice(0, MAX_BEGIN)
       .replaceAll(/[^\x20-\x7e]/g, ' ');
-    const name = `${this.names.size + 1}: ${begin}`;
+    const name = `${createHash('sha256').update(sql).digest('base64url').slice(0, HASH)} ${begin}`;
     this.names.set(sql, name);
     return name;
   }

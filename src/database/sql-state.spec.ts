@@ -2,7 +2,9 @@ import { QueryFailedError } from 'typeorm';
 import {
   CommitOutcomeUnknownError,
   ConnectionLostError,
+  DatabaseSilentError,
   DatabaseUnavailableError,
+  PreparedStatementLostError,
   TransactionAbortedError,
   TransactionTimeoutError,
 } from './errors.js';
@@ -111,6 +113,11 @@ describe('isDatabaseOutage', () => {
     ['no connection, refused by the server', new DatabaseUnavailableError(answer('28P01'))],
     ['a lost connection', new ConnectionLostError(network('ECONNRESET'))],
     ['an unknown outcome', new CommitOutcomeUnknownError(new Error('closed'))],
+    ['a silent server', new DatabaseSilentError(1)],
+    [
+      'a pooler that lost a statement',
+      failed(new PreparedStatementLostError('x', answer('26000'))),
+    ],
     ['one of these as a cause', wrapped(new ConnectionLostError(new Error('x')), 2)],
     ['a query without a network', failed(network('EPIPE'))],
     ['a query on a dead client', failed(new Error('Connection terminated unexpectedly'))],

@@ -2,7 +2,9 @@ import { QueryFailedError } from 'typeorm';
 import {
   CommitOutcomeUnknownError,
   ConnectionLostError,
+  DatabaseSilentError,
   DatabaseUnavailableError,
+  PreparedStatementLostError,
 } from './errors.js';
 
 /** How far a chain of causes is followed. */
@@ -17,6 +19,14 @@ const IDLE_IN_TRANSACTION_TIMEOUT = '25P03';
 const OUTAGE_CLASSES = ['08', '53'];
 /** admin_shutdown, crash_shutdown, cannot_connect_now, database_dropped, idle_session_timeout. */
 const OUTAGE_STATES = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', READ_ONLY]);
+
+const OUTAGES = [
+  CommitOutcomeUnknownError,
+  ConnectionLostError,
+  DatabaseSilentError,
+  DatabaseUnavailableError,
+  PreparedStatementLostError,
+];
 
 /** The SQLSTATE that PostgreSQL answered with, found through TypeORM's wrapping and `cause`s. */
 export function sqlStateOf(error: unknown): string | undefined {
@@ -54,11 +64,7 @@ export function isDatabaseOutage(error: unknown): boolean {
     return false;
   }
   for (const link of causes(error)) {
-    if (
-      link instanceof DatabaseUnavailableError ||
-      link instanceof ConnectionLostError ||
-      link instanceof CommitOutcomeUnknownError
-    ) {
+    if (OUTAGES.some((type) => link instanceof type)) {
       return true;
     }
     // TypeORM wraps what the driver threw; without a SQLSTATE the connection broke under the query.
@@ -67,6 +73,14 @@ export function isDatabaseOutage(error: unknown): boolean {
     }
   }
   return state !== undefined && isOutageState(state) && !isUnsendable(error);
+}
+
+/** The connection can serve no other transaction, although it may be open. */
+export function isConnectionSpoiled(error: unknown): boolean {
+  return [...causes(error)].some(
+    (link) =>
+      link instanceof CommitOutcomeUnknownError || link instanceof PreparedStatementLostError,
+  );
 }
 
 /**

@@ -1,32 +1,25 @@
-import type { Duplex } from 'node:stream';
 import { Logger } from '@nestjs/common';
-import type { ClientBase, QueryResult } from 'pg';
+import type { QueryResult } from 'pg';
 import type { DataSource } from 'typeorm';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import { preparesStatements } from './data-source.js';
 import {
   CommitOutcomeUnknownError,
   ConnectionLostError,
-  DatabaseUnavailableError,
   TransactionAbortedError,
   TransactionControlError,
   TransactionEndedError,
 } from './errors.js';
 import { guardedClient } from './guarded-client.js';
+import { PooledQueryRunner, type Client } from './pooled-query-runner.js';
 import { PreparedStatements } from './prepared-statements.js';
 import { sendStatement, type Statement } from './send-statement.js';
 import { isOutageState, sqlStateOf } from './sql-state.js';
 import { transactionControlIn } from './transaction-control.js';
+import { Unanswered } from './unanswered.js';
 import { withinTime } from './within-time.js';
 
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ' | 'SERIALIZABLE';
-
-/** What pg 8.23 reports after each answer: idle, in a transaction, in a failed transaction. */
-type TransactionStatus = 'I' | 'T' | 'E' | null;
-type Client = ClientBase & {
-  getTransactionStatus(): TransactionStatus;
-  connection: { stream: Duplex };
-};
 
 /** Of every connection: a statement has the same name on each. */
 const statements = new PreparedStatements();
@@ -36,16 +29,8 @@ const COMMIT: Statement = { text: 'COMMIT' };
 /** How long COMMIT and ROLLBACK may take before the connection counts as lost. */
 const END_TIMEOUT_MS = 30_000;
 
-/** A query runner whose failure to connect says so, apart from every other error. */
-export class PooledQueryRunner extends PostgresQueryRunner {
-  override async connect(): Promise<Client> {
-    try {
-      return (await super.connect()) as Client;
-    } catch (error) {
-      throw new DatabaseUnavailableError(error);
-    }
-  }
-}
+/** How much later than PostgreSQL sends it an answer may be here. */
+const ANSWER_GRACE_MS = 2_000;
 
 /**
  * The one connection of one handler's transaction. TypeORM hands it to every repository, manager and
@@ -59,8 +44,10 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   /** What TypeORM sends a checked statement on. */
   private readonly sender = {
     query: (text: string, values?: unknown[]): Promise<QueryResult> =>
-      sendStatement(this.client, { name: statements.nameOf(text, values), text, values }),
+      this.send({ name: statements.nameOf(text, values), text, values }),
   };
+  private readonly unanswered = new Unanswered();
+  private readonly prepares: boolean;
   private begun: Promise<unknown> = Promise.resolve();
   private sealed = false;
   private running = 0;
@@ -73,6 +60,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
 
   constructor(dataSource: DataSource) {
     super(dataSource.driver as PostgresDriver, 'master');
+    this.prepares = preparesStatements(dataSource);
     Object.assign(this, { manager: dataSource.createEntityManager(this) });
   }
 
@@ -87,17 +75,17 @@ export class TransactionQueryRunner extends PooledQueryRunner {
     stream.cork();
     process.nextTick(() => stream.uncork());
     // Named, because a server may have another default, under which a lost claim is an error.
-    this.begun = sendStatement(this.client, { text: `BEGIN ISOLATION LEVEL ${isolation}` });
+    this.begun = this.send({ text: `BEGIN ISOLATION LEVEL ${isolation}` });
     // It is awaited before anything can commit; until then a failure must not be unhandled.
     this.begun.catch(() => undefined);
     this.isTransactionActive = true;
     this.transactionDepth = 1;
   }
 
-  /** Runs a statement of the template's own, prepared by name, past TypeORM's bookkeeping. */
+  /** Runs a statement of the template's own, prepared under its name, past TypeORM's bookkeeping. */
   async execute<Row extends object>(statement: Statement): Promise<QueryResult<Row>> {
     try {
-      const result = await sendStatement<Row>(this.client, statement);
+      const result = await this.send<Row>(statement);
       await this.begun;
       return result;
     } catch (error) {
@@ -133,7 +121,7 @@ export class TransactionQueryRunner extends PooledQueryRunner {
   /** Repositories release what they took from the data source; this connection is not theirs. */
   override async release(): Promise<void> {}
 
-  /** From here on no query joins any more. */
+  /** The work is over: no query joins any more. */
   seal(): void {
     if (!this.sealed && this.running > 0) {
       TransactionQueryRunner.logger.error(
@@ -141,6 +129,17 @@ export class TransactionQueryRunner extends PooledQueryRunner {
       );
     }
     this.sealed = true;
+  }
+
+  /**
+   * The work is past its time: no query joins any more. Waits for the answers to those that were sent.
+   *
+   * @param limitMs after which PostgreSQL cancels a statement, and answers that it did
+   * @returns whether it does not answer at all
+   */
+  isSilent(limitMs: number): Promise<boolean> {
+    this.sealed = true;
+    return this.unanswered.areIgnored(limitMs + ANSWER_GRACE_MS);
   }
 
   /**
@@ -186,21 +185,20 @@ export class TransactionQueryRunner extends PooledQueryRunner {
 
   /** Returns a healthy connection to the pool. */
   giveBack(): void {
-    this.end(this.lost);
+    this.giveUp(this.lost);
   }
 
-  /** Closes the connection instead of returning it: its state is not known. */
-  destroy(reason: unknown): void {
-    this.end(reason instanceof Error ? reason : new Error(String(reason)));
-    // The pool ends it after the answers to what was sent, and those may never come.
-    this.client?.connection.stream.destroy();
-  }
-
-  private end(reason: Error | undefined): void {
+  protected override giveUp(reason: Error | undefined): void {
     this.sealed = true;
     this.isTransactionActive = false;
     this.client?.removeListener('error', this.onLost);
-    void this['releasePostgresConnection'](reason);
+    super.giveUp(reason);
+  }
+
+  private send<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
+    this.unanswered.sent();
+    const statement = { name: this.prepares ? name : undefined, text, values };
+    return sendStatement(this.client, statement, this.unanswered.answered);
   }
 
   /** A refused statement dooms the transaction, also when its error is caught: it was to end here. */

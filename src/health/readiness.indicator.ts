@@ -8,9 +8,14 @@ import { redactUrls } from '../observability/index.js';
 /** Probes do not wait long, and no answer is an answer. */
 const ANSWER_TIMEOUT_MS = 3_000;
 
+type Fault = string | undefined;
+
 /** Asks each part for its state. Answers with reasons, and without passwords. */
 @Injectable()
 export class ReadinessIndicator {
+  /** One question at a time for each part: what waits in a silent network holds a connection. */
+  private readonly asking = new Map<string, Promise<Fault>>();
+
   constructor(
     private readonly indicators: HealthIndicatorService,
     private readonly server: ReliableRmqServer,
@@ -36,16 +41,19 @@ export class ReadinessIndicator {
     });
   }
 
-  private async ask(
-    name: string,
-    fault: () => Promise<string | undefined>,
-  ): Promise<HealthIndicatorResult> {
+  private async ask(name: string, fault: () => Promise<Fault>): Promise<HealthIndicatorResult> {
     const check = this.indicators.check(name);
     try {
-      const reason = await withinTime(ANSWER_TIMEOUT_MS, fault());
+      const reason = await withinTime(ANSWER_TIMEOUT_MS, this.shared(name, fault));
       return reason === undefined ? check.up() : check.down({ reason });
     } catch (error) {
       return check.down({ reason: redactUrls(String(error)) });
     }
+  }
+
+  private shared(name: string, fault: () => Promise<Fault>): Promise<Fault> {
+    const asking = this.asking.get(name) ?? fault().finally(() => this.asking.delete(name));
+    this.asking.set(name, asking);
+    return asking;
   }
 }

@@ -30,6 +30,7 @@ export function handlerFrom(
   storesReply: boolean,
 ): Handler {
   checkKeySource(keyFrom);
+  const timeoutMs = checkedTimeout(options.timeout ?? DEFAULT_TIMEOUT);
   return {
     consumer: checkedConsumer(consumer),
     keyFrom,
@@ -37,8 +38,8 @@ export function handlerFrom(
     retentionMs: milliseconds(options.retention ?? DEFAULT_RETENTION),
     transaction: {
       isolation: options.isolation ?? 'READ COMMITTED',
-      timeoutMs: checkedTimeout(options.timeout ?? DEFAULT_TIMEOUT),
-      lockTimeoutMs: milliseconds(LOCK_TIMEOUT),
+      timeoutMs,
+      lockTimeoutMs: Math.min(milliseconds(LOCK_TIMEOUT), timeoutMs),
     },
     storesReply,
   };

@@ -8,7 +8,7 @@ import {
   type Fixture,
   type Order,
 } from '../idempotency/orders.fixture.js';
-import { eventually, useCleanup, type Interceptor } from '../support/index.js';
+import { eventually, useCleanup } from '../support/index.js';
 
 /** The same handlers, with little time. */
 @Controller()
@@ -61,27 +61,6 @@ it('rolls back a handler that is past its timeout, and closes its connection', a
   expect(await world.effects()).toEqual(['slow-2']);
   expect(await pids()).not.toContain(first);
   expect(world.app.log()).toContain('took longer than its timeout of 300 ms');
-});
-
-it('closes the connection at a timeout also while the network is silent', async () => {
-  let held: Parameters<Interceptor>[2] | undefined;
-  const stop = world.databaseProxy.intercept((chunk, _, connection) => {
-    if (chunk.includes('silent-1')) held = connection;
-    return 'forward';
-  });
-  world.orders.on('silent', async (_, { effects, dataSource }, __, run) => {
-    await effects.insert({ id: `silent-${run}`, note: '' });
-    if (run > 1) return;
-    world.databaseProxy.stall('toClient');
-    await dataSource.query('SELECT 1').catch(() => undefined);
-  });
-  await world.publish({ id: 'silent' }, 'order.hurried');
-  await eventually(() => expect(held).toMatchObject({ isOpen: false }), {
-    timeoutMs: 2_000,
-  }).finally(() => world.databaseProxy.resume());
-  stop();
-  await processed('silent');
-  expect((await world.effects()).filter((id) => id.startsWith('silent'))).toEqual(['silent-2']);
 });
 
 it('ends a statement that runs past the timeout on the server too', async () => {

@@ -41,6 +41,7 @@ export { eventually, holds, type EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
 export { startOwnBroker, type OwnBroker, type OwnBrokerOptions } from './own-broker.js';
 export { atPoint, cut, kill, stall, type Action, type Point, type PointOptions } from './points.js';
+export { pgBouncerObstacle, startPgBouncer, type PgBouncer } from './pgbouncer.js';
 export { startService, type ServiceProcess, type ServiceOptions } from './service-process.js';
 export { watchSettlements, type Settlements } from './settlements.js';
 export { createTcpProxy, type TcpProxy } from './tcp-proxy.js';

@@ -106,6 +106,7 @@ function configOf({ databaseUrl, rabbitmqUrl, config }: TestAppOptions): AppConf
     port: 0,
     concurrency,
     poolSize: concurrency + 4,
+    preparedStatements: true,
     retryDelaysMs: [50, 100, 150],
     shutdownGraceMs: 5_000,
     logFormat: 'text',
