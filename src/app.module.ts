@@ -8,7 +8,7 @@ import { DatabaseModule, isWritable } from './database/index.js';
 import { classify } from './failures.js';
 import { HealthModule } from './health/index.js';
 import { IdempotencyModule } from './idempotency/index.js';
-import { MessagingModule } from './messaging/index.js';
+import { MessagingModule, ReliableRmqServer } from './messaging/index.js';
 
 /** What every service of this template has. Configuration becomes options here and nowhere else. */
 @Module({
@@ -24,11 +24,11 @@ import { MessagingModule } from './messaging/index.js';
       }),
     }),
     IdempotencyModule.forRootAsync({
-      inject: [appConfig.KEY],
-      useFactory: ({ serviceName, concurrency, poolSize }: AppConfig) => ({
+      inject: [appConfig.KEY, ReliableRmqServer],
+      useFactory: ({ serviceName, poolSize }: AppConfig, server: ReliableRmqServer) => ({
         serviceName,
-        concurrency,
         poolSize,
+        transport: () => server.plan(),
       }),
     }),
     MessagingModule.forRootAsync({
@@ -39,6 +39,8 @@ import { MessagingModule } from './messaging/index.js';
         exchange: config.eventsExchange,
         concurrency: config.concurrency,
         retryDelaysMs: config.retryDelaysMs,
+        retryJitter: config.retryJitter,
+        crashLimit: config.crashLimit,
         shutdownGraceMs: config.shutdownGraceMs,
         classify,
         isRecovered: () => isWritable(dataSource),

@@ -17,6 +17,10 @@ export interface AppConfig {
   preparedStatements: boolean;
   /** The wait after each failed attempt, in milliseconds; after the last, dead letter. */
   retryDelaysMs: number[];
+  /** How far a retry's delay may be from the scheduled one, as a part of it. */
+  retryJitter: number;
+  /** Deliveries that may end with the process before the message is dead-lettered. */
+  crashLimit: number;
   /** How long a stop waits for started handlers, in milliseconds. */
   shutdownGraceMs: number;
   logFormat: 'json' | 'text' | undefined;
@@ -39,6 +43,8 @@ export function loadAppConfig(environment: Environment): AppConfig {
     poolSize: env.DATABASE_POOL_SIZE ?? env.CONSUMER_CONCURRENCY + SPARE_CONNECTIONS,
     preparedStatements: env.DATABASE_PREPARED_STATEMENTS === 'on',
     retryDelaysMs: env.RETRY_DELAYS,
+    retryJitter: env.RETRY_JITTER,
+    crashLimit: env.CRASH_LIMIT,
     shutdownGraceMs: env.SHUTDOWN_GRACE_SECONDS,
     logFormat: env.LOG_FORMAT,
     logLevel: env.LOG_LEVEL,

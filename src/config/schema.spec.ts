@@ -27,6 +27,8 @@ describe('the environment', () => {
     ['DATABASE_POOL_SIZE', ['1', '2000']],
     ['DATABASE_PREPARED_STATEMENTS', ['on', 'off']],
     ['RETRY_DELAYS', ['1', '0.001', '86400', '1,1,1', '10,5']],
+    ['RETRY_JITTER', ['0', '0.2', '0.5']],
+    ['CRASH_LIMIT', ['3', '20']],
     ['SHUTDOWN_GRACE_SECONDS', ['1', '3600']],
     ['LOG_FORMAT', ['json', 'text']],
     ['LOG_LEVEL', ['error', 'warn', 'log', 'debug', 'verbose']],
@@ -67,6 +69,8 @@ describe('the environment', () => {
       'must be delays of more than 0 and at most 86400 seconds',
       ['0', '1,0', '86401', '9'.repeat(400)],
     ],
+    ['RETRY_JITTER', 'must be a number from 0 to 0.5', ['-0.1', '0.51', '1', '.2', '20%']],
+    ['CRASH_LIMIT', 'must be a whole number from 3 to 20', ['2', '21', 'five']],
     ['LOG_FORMAT', 'must be json or text', ['JSON', 'xml']],
     ['LOG_LEVEL', 'must be error, warn, log, debug or verbose', ['info', 'LOG']],
   ])('refuses for %s, which %s: %j', (variable, fault, values) => {

@@ -31,6 +31,13 @@ const delays = z
     error: 'must be delays of more than 0 and at most 86400 seconds',
   });
 
+const fraction = (max: number) =>
+  z
+    .string()
+    .regex(/^\d(\.\d+)?$/, `must be a number from 0 to ${max}`)
+    .transform(Number)
+    .refine((value) => value <= max, { error: `must be a number from 0 to ${max}` });
+
 const seconds = (max: number) => integer(1, max).transform((value) => value * 1000);
 
 export const databaseSchema = z.object({
@@ -50,6 +57,8 @@ export const appSchema = databaseSchema.extend({
   DATABASE_POOL_SIZE: integer(1, 2000).optional(),
   DATABASE_PREPARED_STATEMENTS: z.enum(['on', 'off'], { error: 'must be on or off' }).default('on'),
   RETRY_DELAYS: delays.default([1_000, 5_000, 30_000, 120_000, 600_000]),
+  RETRY_JITTER: fraction(0.5).default(0.2),
+  CRASH_LIMIT: integer(3, 20).default(5),
   SHUTDOWN_GRACE_SECONDS: seconds(3600).default(25_000),
   LOG_FORMAT: z.enum(['json', 'text'], { error: 'must be json or text' }).optional(),
   LOG_LEVEL: z

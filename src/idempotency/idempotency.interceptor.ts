@@ -9,10 +9,12 @@ import { HandlerRegistry } from './handler-registry.js';
 import { IdempotentProcessor } from './idempotent-processor.js';
 
 /**
- * The transport's context, which is told how the handler really ended. An interceptor of the application
- * around this one may swallow its error, and the message would be settled as if its effect were stored.
+ * The transport's context, which is told whose message it was and how the handler really ended. An
+ * interceptor of the application around this one may swallow its error, and the message would be settled
+ * as if its effect were stored.
  */
 interface Witness {
+  consumer: string;
   failure: { error: unknown } | undefined;
 }
 
@@ -33,18 +35,18 @@ export class IdempotencyInterceptor implements NestInterceptor {
         // would not see the transaction. A handler that returns EMPTY has no last value.
         lastValueFrom(next.handle(), { defaultValue: undefined }),
       );
-      tellWitness(context, undefined);
+      tellWitness(context, { consumer: handler.consumer, failure: undefined });
       return of(reply);
     } catch (error) {
-      tellWitness(context, { error });
+      tellWitness(context, { consumer: handler.consumer, failure: { error } });
       throw error;
     }
   }
 }
 
-function tellWitness(context: ExecutionContext, failure: Witness['failure']): void {
+function tellWitness(context: ExecutionContext, testimony: Witness): void {
   const transport: unknown = context.switchToRpc().getContext();
   if (typeof transport === 'object' && transport !== null) {
-    (transport as Witness).failure = failure;
+    Object.assign(transport, testimony);
   }
 }

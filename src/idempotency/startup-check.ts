@@ -27,7 +27,7 @@ export class StartupCheck implements OnApplicationBootstrap {
     const faults = [
       ...explored.flatMap((handler) => this.register(handler)),
       ...this.sharedConsumers(),
-      ...this.poolFaults(),
+      ...this.transportFaults(),
       ...(await this.schemaFaults()),
     ];
     if (faults.length > 0) {
@@ -61,15 +61,17 @@ export class StartupCheck implements OnApplicationBootstrap {
     );
   }
 
-  private poolFaults(): string[] {
-    const { concurrency, poolSize } = this.options;
+  private transportFaults(): string[] {
+    const { poolSize, transport } = this.options;
+    const { concurrency, faults } = transport();
     // Each message in work holds one connection; the health check needs one beside them.
     const needed = concurrency + 1;
     return poolSize >= needed
-      ? []
+      ? [...faults]
       : [
-          `DATABASE_POOL_SIZE is ${poolSize}, and CONSUMER_CONCURRENCY ${concurrency} needs ${needed}: ` +
-            'raise the one or lower the other.',
+          ...faults,
+          `DATABASE_POOL_SIZE is ${poolSize}, and ${concurrency} messages in work at the same time need ` +
+            `${needed}: raise it, or lower CONSUMER_CONCURRENCY or a queue's own concurrency.`,
         ];
   }
 

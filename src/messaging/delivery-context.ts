@@ -7,6 +7,8 @@ export class DeliveryContext extends RmqContext {
   entered = false;
   /** What the handler, its pipes or its interceptors threw, before any exception filter saw it. */
   failure: { error: unknown } | undefined;
+  /** The name that scopes the handler's keys, when it has any. */
+  consumer: string | undefined;
 
   constructor(
     readonly message: ConsumeMessage,

@@ -1,21 +1,31 @@
-import type { ConfirmChannel, ConsumeMessage } from 'amqplib';
+import type { Channel, ConsumeMessage } from 'amqplib';
 
-/** A channel that deliveries came on, and whether their settlement can still go back on it. */
-export interface DeliveryChannel {
-  channel: ConfirmChannel;
-  open: boolean;
+/** A channel that deliveries come on. */
+export class DeliveryChannel {
+  private readonly closing = new AbortController();
+
+  constructor(readonly channel: Channel) {}
+
+  /** Aborted when the channel is gone, and with it every way to settle what came on it. */
+  get closed(): AbortSignal {
+    return this.closing.signal;
+  }
+
+  close(): void {
+    this.closing.abort();
+  }
 }
 
 /** One message as it was delivered, and the only way to settle it. */
 export class Delivery {
   constructor(
     readonly message: ConsumeMessage,
-    private readonly on: DeliveryChannel,
+    readonly on: DeliveryChannel,
   ) {}
 
   /** False when the channel is gone: the broker delivers the message again, here or elsewhere. */
   get open(): boolean {
-    return this.on.open;
+    return !this.on.closed.aborted;
   }
 
   /** @throws IllegalOperationError when the channel is gone */

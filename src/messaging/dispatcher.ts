@@ -1,23 +1,34 @@
 import { Logger } from '@nestjs/common';
-import { RpcException, type MessageHandler } from '@nestjs/microservices';
+import { RpcException } from '@nestjs/microservices';
 import type { ConsumeMessage } from 'amqplib';
 import type { ConfirmedPublisher } from './confirmed-publisher.js';
 import { DeliveryContext } from './delivery-context.js';
 import { UnprocessableMessageError } from './errors.js';
 import { messageOf } from './error-text.js';
-import { decisive, failureOf, type Classify, type Failure } from './failure.js';
+import { decisive, failureOf, type Classify, type Failed, type Failure } from './failure.js';
 import type { RunHandler } from './handler-run.js';
 import { parseMessage, type IncomingMessage } from './incoming-message.js';
+import type { PlannedHandler } from './queue-plan.js';
+import type { RetrySchedule } from './retry-policy.js';
 import { routeOf, type Match, type Routes } from './routes.js';
+
+export interface DispatcherOptions {
+  queue: string;
+  /** Scopes the default consumer names: `commissions/sale.completed`. */
+  service: string;
+  classify: Classify;
+  /** For a message that fails before it has a handler. */
+  schedule: RetrySchedule;
+}
 
 /** Takes a message to its handlers, and tells how they ended. */
 export class Dispatcher {
   private readonly logger = new Logger(Dispatcher.name);
 
   constructor(
+    private readonly options: DispatcherOptions,
     private readonly routes: Routes,
     private readonly publisher: ConfirmedPublisher,
-    private readonly classify: Classify,
     private readonly runHandler: RunHandler,
   ) {}
 
@@ -25,24 +36,22 @@ export class Dispatcher {
    * @returns undefined when every handler has ended well, else the failure that decides what becomes of
    *   the message
    */
-  async dispatch(message: ConsumeMessage): Promise<Failure | undefined> {
+  async dispatch(message: ConsumeMessage): Promise<Failed | undefined> {
     try {
       const incoming = parseMessage(message);
       const { pattern, handlers, request } = this.route(incoming);
+      const run = (some: PlannedHandler[]): Promise<Failed | undefined> =>
+        this.runAll(some, incoming.data, message, pattern);
       const replyTo = message.properties.replyTo as string | undefined;
       if (request === undefined || replyTo === undefined) {
-        return decisive(await this.runAll(handlers, incoming.data, message, pattern));
+        return await run(handlers);
       }
-      const failure = await this.answer(
-        request,
-        incoming,
-        new DeliveryContext(message, pattern),
-        replyTo,
-      );
-      const events = handlers.filter((handler) => handler !== request);
-      return failure ?? decisive(await this.runAll(events, incoming.data, message, pattern));
+      const context = new DeliveryContext(message, pattern);
+      const failed = await this.answer(request, incoming, context, replyTo);
+      return failed ?? (await run(handlers.filter((handler) => handler !== request)));
     } catch (error) {
-      return failureOf(error, this.classify);
+      const { classify, queue: consumer, schedule } = this.options;
+      return { failure: failureOf(error, classify), consumer, schedule };
     }
   }
 
@@ -54,7 +63,10 @@ export class Dispatcher {
         return { pattern, ...match };
       }
     }
-    throw new UnprocessableMessageError('no-handler', `no handler for ${candidates.join(' or ')}`);
+    throw new UnprocessableMessageError(
+      'no-handler',
+      `no handler on the queue ${this.options.queue} for ${candidates.join(' or ')}`,
+    );
   }
 
   /**
@@ -62,41 +74,50 @@ export class Dispatcher {
    * by itself: those that succeed now are duplicates when the message comes back for the others.
    */
   private async runAll(
-    handlers: MessageHandler[],
+    handlers: PlannedHandler[],
     data: unknown,
     message: ConsumeMessage,
     pattern: string,
-  ): Promise<Failure[]> {
-    const failures: Failure[] = [];
-    for (const handler of handlers) {
+  ): Promise<Failed | undefined> {
+    const failed: Failed[] = [];
+    for (const planned of handlers) {
+      const context = new DeliveryContext(message, pattern);
       try {
-        await this.runHandler(handler, data, new DeliveryContext(message, pattern));
+        await this.runHandler(planned.handler, data, context);
       } catch (error) {
-        failures.push(failureOf(error, this.classify));
+        failed.push(this.failed(error, planned, context));
       }
     }
-    return failures;
+    return decisive(failed);
+  }
+
+  private failed(error: unknown, planned: PlannedHandler, { consumer }: DeliveryContext): Failed {
+    return {
+      failure: failureOf(error, this.options.classify),
+      consumer: consumer ?? `${this.options.service}/${planned.pattern}`,
+      schedule: planned.schedule,
+    };
   }
 
   /** A request is answered once, with its result or its error: to try again is for the asker to decide. */
   private async answer(
-    handler: MessageHandler,
+    planned: PlannedHandler,
     { data, requestId }: IncomingMessage,
     context: DeliveryContext,
     replyTo: string,
-  ): Promise<Failure | undefined> {
+  ): Promise<Failed | undefined> {
     const bodyOf = (reply: object): string =>
       JSON.stringify({ id: requestId, ...reply, isDisposed: true });
     let body: string;
     try {
-      body = bodyOf({ response: await this.runHandler(handler, data, context) });
+      body = bodyOf({ response: await this.runHandler(planned.handler, data, context) });
     } catch (error) {
-      const failure = failureOf(error, this.classify);
-      if (failure.kind === 'outage') {
-        return failure;
+      const failed = this.failed(error, planned, context);
+      if (failed.failure.kind === 'outage') {
+        return failed;
       }
       this.logger.warn(`Request ${context.getPattern()} failed: ${messageOf(error)}`);
-      body = bodyOf({ err: errorForAsker(failure) });
+      body = bodyOf({ err: errorForAsker(failed.failure) });
     }
     const correlationId = context.message.properties.correlationId as string | undefined;
     await this.publisher.reply(replyTo, correlationId, Buffer.from(body));

@@ -8,6 +8,50 @@ export class PermanentError extends Error {
   override readonly name: string = 'PermanentError';
 }
 
+/**
+ * Thrown by a handler that knows when another run makes sense: what it needs says "not before".
+ * Counts as an attempt, so that it cannot go on for ever.
+ *
+ * The wait is the shortest of the service's delays that is long enough, or else the longest.
+ *
+ * @example throw new RetryLaterError(60_000, 'the rate limit is used up');
+ */
+export class RetryLaterError extends Error {
+  override readonly name: string = 'RetryLaterError';
+
+  /** @param delayMs milliseconds, finite and not negative */
+  constructor(
+    readonly delayMs: number,
+    message = `try again in ${delayMs} ms`,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    if (!Number.isFinite(delayMs) || delayMs < 0) {
+      throw new RangeError(`RetryLaterError needs a delay in milliseconds, got ${delayMs}.`);
+    }
+  }
+}
+
+/** The options of handlers' decorators cannot be used together, or at all. Lists every fault. */
+export class HandlerOptionsError extends Error {
+  override readonly name = 'HandlerOptionsError';
+
+  constructor(readonly faults: readonly string[]) {
+    super(faults.join('\n'));
+  }
+}
+
+/** The process ended while the message was in work, again and again. */
+export class CrashedConsumerError extends Error {
+  override readonly name = 'CrashedConsumerError';
+
+  constructor(deliveries: number) {
+    super(
+      `delivered ${deliveries} times without an end: the process or its connection ended each time`,
+    );
+  }
+}
+
 /** Why a message never reached a handler. Becomes the dead letter's reason. */
 export type UnprocessableReason =
   | 'not-json'

@@ -7,8 +7,8 @@ import {
   UnprocessableEntityException,
 } from '@nestjs/common';
 import { RpcException } from '@nestjs/microservices';
-import { PermanentError, UnprocessableMessageError } from './errors.js';
-import { decisive, failureOf, type Failure } from './failure.js';
+import { PermanentError, RetryLaterError, UnprocessableMessageError } from './errors.js';
+import { decisive, failureOf, type Failed, type Failure } from './failure.js';
 
 class UnknownProductError extends PermanentError {
   override readonly name = 'UnknownProductError';
@@ -41,6 +41,13 @@ describe('failureOf', () => {
     expect(failureOf(error, unclassified)).toEqual({ kind: 'failed', error });
   });
 
+  it('keeps the delay that a handler asks for', () => {
+    const error = new RetryLaterError(60_000);
+    expect(failureOf(error, unclassified)).toEqual({ kind: 'failed', error, retryAfterMs: 60_000 });
+    for (const delayMs of [-1, Number.NaN, Infinity])
+      expect(() => new RetryLaterError(delayMs)).toThrow(RangeError);
+  });
+
   it('lets the application say what its errors mean', () => {
     const error = new Error('database away');
     const outage: Failure = { kind: 'outage', error };
@@ -49,29 +56,36 @@ describe('failureOf', () => {
 });
 
 describe('decisive', () => {
-  const failures = (['outage', 'failed', 'busy', 'permanent'] as const).map((kind): Failure => ({
-    kind,
-    reason: 'r',
-    error: new Error(kind),
-  }));
+  const failed = (kind: Failure['kind'], attempts = 3): Failed => ({
+    failure: { kind, reason: 'r', error: new Error(kind) },
+    consumer: 'commissions/sale.completed',
+    schedule: { delaysMs: [1], attempts },
+  });
+  const all = (['outage', 'failed', 'busy', 'permanent'] as const).map((kind) => failed(kind));
 
   it('finds none among none', () => {
     expect(decisive([])).toBeUndefined();
   });
 
   it.each([0, 1, 2, 3])('prefers what may still succeed, from rank %d on', (rank) => {
-    const left = failures.slice(rank);
+    const left = all.slice(rank);
     expect(decisive(left)).toBe(left[0]);
     expect(decisive(left.toReversed())).toBe(left[0]);
   });
 
+  it('takes the one with more attempts of two alike', () => {
+    const [few, many] = [failed('failed', 2), failed('failed', 9)];
+    expect(decisive([few, many])).toBe(many);
+    expect(decisive([many, few])).toBe(many);
+  });
+
   it('takes the first of two alike, and leaves the list alone', () => {
-    const [outage, failed] = failures;
-    const another: Failure = { kind: 'failed', error: new Error('another') };
-    expect(decisive([failed!, another])).toBe(failed);
-    expect(decisive([another, failed!])).toBe(another);
-    const list = [failed!, outage!];
+    const [outage, first] = all;
+    const another = failed('failed');
+    expect(decisive([first!, another])).toBe(first);
+    expect(decisive([another, first!])).toBe(another);
+    const list = [first!, outage!];
     expect(decisive(list)).toBe(outage);
-    expect(list).toEqual([failed, outage]);
+    expect(list).toEqual([first, outage]);
   });
 });

@@ -1,13 +1,14 @@
 import { HttpException } from '@nestjs/common';
 import { RpcException } from '@nestjs/microservices';
-import { PermanentError, UnprocessableMessageError } from './errors.js';
+import { PermanentError, RetryLaterError, UnprocessableMessageError } from './errors.js';
+import type { RetrySchedule } from './retry-policy.js';
 
 /** What an error says about its message. */
 export type Failure =
   /** It will fail every time. */
   | { kind: 'permanent'; reason: string; error: unknown }
   /** It failed, and may succeed later. */
-  | { kind: 'failed'; error: unknown }
+  | { kind: 'failed'; error: unknown; retryAfterMs?: number }
   /** Somebody else is processing it right now. Not an attempt. */
   | { kind: 'busy'; error: unknown }
   /** Something that every message needs is away. Not an attempt. */
@@ -28,6 +29,9 @@ export function failureOf(error: unknown, classify: Classify): Failure {
   if (error instanceof PermanentError) {
     return { kind: 'permanent', reason: 'permanent-error', error };
   }
+  if (error instanceof RetryLaterError) {
+    return { kind: 'failed', error, retryAfterMs: error.delayMs };
+  }
   if (error instanceof RpcException && error.getError() === FORBIDDEN_MESSAGE) {
     return { kind: 'permanent', reason: 'guard-refused', error };
   }
@@ -41,12 +45,27 @@ export function failureOf(error: unknown, classify: Classify): Failure {
   return classify(error) ?? { kind: 'failed', error };
 }
 
+/** How a handler ended that did not end well. */
+export interface Failed {
+  failure: Failure;
+  /** Whose keys it works under, or would. */
+  consumer: string;
+  schedule: RetrySchedule;
+  /** Where the message's own header does not say it. */
+  firstFailedAt?: string | undefined;
+}
+
 const ORDER = ['permanent', 'busy', 'failed', 'outage'] as const;
 
 /**
  * Of several handlers' failures of one message, the one that decides: as long as one may succeed
- * later, the message comes back, and those that are done are duplicates then.
+ * later, the message comes back, and those that are done are duplicates then. Of those that may, the
+ * one with the most attempts.
  */
-export function decisive(failures: Failure[]): Failure | undefined {
-  return failures.toSorted((a, b) => ORDER.indexOf(b.kind) - ORDER.indexOf(a.kind))[0];
+export function decisive(all: readonly Failed[]): Failed | undefined {
+  return all.toSorted(
+    (a, b) =>
+      ORDER.indexOf(b.failure.kind) - ORDER.indexOf(a.failure.kind) ||
+      b.schedule.attempts - a.schedule.attempts,
+  )[0];
 }

@@ -1,10 +1,17 @@
+import type { MessagePropertyHeaders } from 'amqplib';
 import { consumeMessage } from '../../test/support/consume-message.js';
 import { PermanentError } from './errors.js';
 import { attemptOf, copyProperties, deliveriesOf, failureHeaders, textHeader } from './headers.js';
 
+/** What a redelivered message with these headers says. */
+function deliveriesIn(headers: MessagePropertyHeaders | undefined): number {
+  const { fields, ...message } = consumeMessage({}, { headers });
+  return deliveriesOf({ ...message, fields: { ...fields, redelivered: true } });
+}
+
 describe.each([
   ['attemptOf', attemptOf, 'x-attempt'],
-  ['deliveriesOf', deliveriesOf, 'x-delivery-count'],
+  ['deliveriesOf', deliveriesIn, 'x-delivery-count'],
 ])('%s', (_, countOf, header) => {
   it.each<[unknown, number]>([
     [undefined, 0],
@@ -23,6 +30,13 @@ describe.each([
 
   it('is 0 without headers', () => {
     expect(countOf(undefined)).toBe(0);
+  });
+});
+
+describe('deliveriesOf', () => {
+  it('takes the header of a message that is not redelivered for what a producer wrote', () => {
+    const forged = consumeMessage({}, { headers: { 'x-delivery-count': 9 } });
+    expect(deliveriesOf(forged)).toBe(0);
   });
 });
 
@@ -79,6 +93,7 @@ describe('copyProperties', () => {
     'x-last-death-queue',
     'x-last-death-reason',
     'x-publish-id',
+    'x-dead-reason',
   ])('drops the header %s', (header) => {
     expect(copy({ headers: { [header]: ['x'], traceparent: '00-1' } }).headers).toEqual({
       traceparent: '00-1',
@@ -100,12 +115,15 @@ describe('copyProperties', () => {
 });
 
 describe('failureHeaders', () => {
+  const where = { queue: 'commissions', consumer: 'commissions/sale.completed' };
   const error = new PermanentError('broker amqp://user:secret@host is odd');
 
   it('tells of the first failure, and where the message came from', () => {
-    const headers = failureHeaders(consumeMessage({}), 1, error, undefined);
+    const headers = failureHeaders(consumeMessage({}), { attempt: 1, error, ...where });
     expect(headers).toEqual({
       'x-attempt': 1,
+      'x-consumer': 'commissions/sale.completed',
+      'x-original-queue': 'commissions',
       'x-original-exchange': 'events',
       'x-original-routing-key': 'sale.completed',
       'x-error-name': 'PermanentError',
@@ -124,11 +142,17 @@ describe('failureHeaders', () => {
     const copy = consumeMessage({}, { headers: { ...origin, 'x-attempt': 1 } }, 'commissions');
     const headers = failureHeaders(
       { ...copy, fields: { ...copy.fields, exchange: '' } },
-      2,
-      'x',
-      'r',
+      { attempt: 2, error: 'x', reason: 'r', firstFailedAt: '2026-02-02T00:00:00.000Z', ...where },
     );
     expect(headers).toMatchObject({ ...origin, 'x-attempt': 2, 'x-dead-reason': 'r' });
     expect(headers['x-last-failed-at']).not.toBe(origin['x-first-failed-at']);
+  });
+
+  it('takes the time of the first failure from elsewhere where no copy could carry it', () => {
+    const firstFailedAt = '2026-02-02T00:00:00.000Z';
+    const note = { attempt: 2, error, firstFailedAt, ...where };
+    expect(failureHeaders(consumeMessage({}), note)).toMatchObject({
+      'x-first-failed-at': firstFailedAt,
+    });
   });
 });

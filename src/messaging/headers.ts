@@ -8,6 +8,10 @@ export const HEADER = {
   originalExchange: 'x-original-exchange',
   originalRoutingKey: 'x-original-routing-key',
   originalUserId: 'x-original-user-id',
+  /** The queue whose consumer gave the message up, and to which a replay brings it back. */
+  originalQueue: 'x-original-queue',
+  /** The consumer whose handler failed, as its keys are scoped. */
+  consumer: 'x-consumer',
   reason: 'x-dead-reason',
   errorName: 'x-error-name',
   errorMessage: 'x-error-message',
@@ -35,6 +39,8 @@ const NOT_COPIED = new Set([
   'x-last-death-queue',
   'x-last-death-reason',
   HEADER.publishId,
+  // Of a failure before a replay; the copy gets its own, when it has one.
+  HEADER.reason,
 ]);
 
 /** The failed attempts that a message carries; anything but a count is none. */
@@ -42,9 +48,12 @@ export function attemptOf(headers: MessagePropertyHeaders | undefined): number {
   return countHeader(headers, HEADER.attempt);
 }
 
-/** How often the broker has delivered this copy before; it gives up at the queue's delivery limit. */
-export function deliveriesOf(headers: MessagePropertyHeaders | undefined): number {
-  return countHeader(headers, DELIVERY_COUNT);
+/**
+ * How often the broker has delivered this copy before, in vain. Only a redelivery has such a count; on
+ * any other the header is what a producer wrote.
+ */
+export function deliveriesOf({ fields, properties }: ConsumeMessage): number {
+  return fields.redelivered ? countHeader(properties.headers, DELIVERY_COUNT) : 0;
 }
 
 function countHeader(headers: MessagePropertyHeaders | undefined, name: string): number {
@@ -94,22 +103,44 @@ export function copyProperties(
   };
 }
 
-/** What a copy of a failed message tells about its failure, and where the original came from. */
-export function failureHeaders(
-  { fields, properties: { headers } }: ConsumeMessage,
-  attempt: number,
-  error: unknown,
-  reason: string | undefined,
-): Record<string, unknown> {
-  const now = new Date().toISOString();
+/** Where a message came from first, on every copy of it. */
+export function originHeaders({
+  fields,
+  properties: { headers },
+}: ConsumeMessage): Record<string, unknown> {
   return {
-    [HEADER.attempt]: attempt,
     [HEADER.originalExchange]: textHeader(headers, HEADER.originalExchange) ?? fields.exchange,
     [HEADER.originalRoutingKey]:
       textHeader(headers, HEADER.originalRoutingKey) ?? fields.routingKey,
+  };
+}
+
+/** One failure of a message, as its copy tells it. */
+export interface FailureNote {
+  attempt: number;
+  error: unknown;
+  queue: string;
+  consumer: string;
+  firstFailedAt?: string | undefined;
+  /** Of a dead letter. */
+  reason?: string;
+}
+
+/** What a copy of a failed message tells about its failure, and where the original came from. */
+export function failureHeaders(
+  message: ConsumeMessage,
+  { attempt, error, queue, consumer, firstFailedAt, reason }: FailureNote,
+): Record<string, unknown> {
+  const { headers } = message.properties;
+  const now = new Date().toISOString();
+  return {
+    ...originHeaders(message),
+    [HEADER.attempt]: attempt,
+    [HEADER.originalQueue]: queue,
+    [HEADER.consumer]: consumer,
     [HEADER.errorName]: nameOf(error),
     [HEADER.errorMessage]: messageOf(error),
-    [HEADER.firstFailedAt]: textHeader(headers, HEADER.firstFailedAt) ?? now,
+    [HEADER.firstFailedAt]: textHeader(headers, HEADER.firstFailedAt) ?? firstFailedAt ?? now,
     [HEADER.lastFailedAt]: now,
     ...(reason === undefined ? {} : { [HEADER.reason]: reason }),
   };

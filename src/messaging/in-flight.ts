@@ -13,7 +13,7 @@ export class InFlight {
   }
 
   /** Waits until nothing new can come and everything has ended, at most `graceMs` milliseconds. */
-  async drain(graceMs: number, noMore: Promise<void>): Promise<void> {
+  async drain(graceMs: number, noMore: Promise<unknown>): Promise<void> {
     await atMost(
       graceMs,
       noMore.then(() => Promise.all(this.tasks)),

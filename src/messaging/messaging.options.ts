@@ -8,10 +8,14 @@ export interface MessagingOptions {
   queue: string;
   /** The topic exchange that the queue is bound to and that events are published on. */
   exchange: string;
-  /** Messages in work at the same time. */
+  /** Messages of a queue in work at the same time, unless its decorator says otherwise. */
   concurrency: number;
   /** After the n-th failure the message waits for the n-th delay; after the last it is dead-lettered. */
   retryDelaysMs: readonly number[];
+  /** How far a delay may be from the scheduled one, as a part of it: 0.2 for a fifth. */
+  retryJitter: number;
+  /** Deliveries that may end with the process or its connection before the message is dead-lettered. */
+  crashLimit: number;
   /** How long a stop waits for handlers that have started. */
   shutdownGraceMs: number;
   /** What an error of another folder says about its message. */

@@ -1,39 +1,59 @@
 import { Logger } from '@nestjs/common';
-import type { ConfirmChannel, ConsumeMessage } from 'amqplib';
-import { Delivery, type DeliveryChannel } from './delivery.js';
+import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib';
+import { Delivery, DeliveryChannel } from './delivery.js';
+import { messageOf } from './error-text.js';
+
+const FIRST_REOPEN_MS = 250;
+const LONGEST_REOPEN_MS = 15_000;
 
 export interface QueueConsumerOptions {
   queue: string;
   concurrency: number;
+  /** Declares what is consumed, on every new channel before it consumes. */
+  declare: (channel: Channel) => Promise<void>;
   onDelivery: (delivery: Delivery) => void;
-  /** The broker ended the consumer by itself: the queue was deleted or moved. */
-  onCancelled: () => void;
 }
 
-/** The one consumer of this process: on the current channel, unless paused or stopped. */
+/**
+ * One consumer of one queue, on a channel of its own: what closes that channel, or deletes the queue,
+ * concerns no other. It comes back by itself, as long as there is a connection.
+ */
 export class QueueConsumer {
   private readonly logger = new Logger(QueueConsumer.name);
+  private connection: ChannelModel | undefined;
   private current: DeliveryChannel | undefined;
   private tag: string | undefined;
   private paused = false;
   private stopped = false;
   private adjusted: Promise<void> = Promise.resolve();
+  private reopenMs = FIRST_REOPEN_MS;
+  private trouble: string | undefined;
 
   constructor(private readonly options: QueueConsumerOptions) {}
 
-  /** Messages are being delivered to this process. */
-  get consuming(): boolean {
-    return this.tag !== undefined;
+  /** Why no messages are being delivered, or undefined when they are. */
+  get notConsumingBecause(): string | undefined {
+    return this.tag === undefined
+      ? `not connected to the queue ${this.options.queue}${this.trouble ?? ''}`
+      : undefined;
   }
 
-  /** Uses a new channel; the one before it is gone, and its consumer with it. */
-  async attach(channel: ConfirmChannel): Promise<void> {
-    const attached: DeliveryChannel = { channel, open: true };
-    channel.once('close', () => this.detach(attached));
-    await channel.prefetch(this.options.concurrency, false);
-    this.current = attached;
+  /**
+   * Uses a new connection; the one before it is gone, and its consumer with it.
+   *
+   * @throws what the broker answered; it is tried again all the same
+   */
+  async attach(connection: ChannelModel): Promise<void> {
+    this.connection = connection;
+    this.current = undefined;
     this.tag = undefined;
-    await this.adjust();
+    this.reopenMs = FIRST_REOPEN_MS;
+    connection.once('close', () => {
+      if (this.connection === connection) {
+        this.connection = undefined;
+      }
+    });
+    await this.open(connection);
   }
 
   /** Takes no new messages until `resume`. What is in work goes on. */
@@ -41,7 +61,7 @@ export class QueueConsumer {
     this.paused = true;
     await this.adjust().catch((error: unknown) => {
       // The channel is gone, and the consumer with it.
-      this.logger.debug(`Cancelling found the channel closed: ${String(error)}`);
+      this.logger.debug(`Cancelling found the channel closed: ${messageOf(error)}`);
     });
   }
 
@@ -54,6 +74,33 @@ export class QueueConsumer {
   async stop(): Promise<void> {
     this.stopped = true;
     await this.pause();
+  }
+
+  private async open(connection: ChannelModel): Promise<void> {
+    const channel = await this.channelOf(connection);
+    const opened = new DeliveryChannel(channel);
+    // Unheard, an error of a channel would end the whole connection.
+    channel.on('error', (error: Error) => this.report(error));
+    channel.once('close', () => this.lost(opened, connection));
+    await this.options.declare(channel);
+    await channel.prefetch(this.options.concurrency, false);
+    if (this.connection !== connection) {
+      return;
+    }
+    this.current = opened;
+    await this.adjust();
+    this.trouble = undefined;
+    this.reopenMs = FIRST_REOPEN_MS;
+  }
+
+  private async channelOf(connection: ChannelModel): Promise<Channel> {
+    try {
+      return await connection.createChannel();
+    } catch (error) {
+      // There is no channel whose end would open the next one.
+      this.reopenLater(connection);
+      throw error;
+    }
   }
 
   /**
@@ -69,7 +116,7 @@ export class QueueConsumer {
   private async change(): Promise<void> {
     const { current, tag } = this;
     const wanted = !this.paused && !this.stopped;
-    if (current === undefined || wanted === this.consuming) {
+    if (current === undefined || wanted === (tag !== undefined)) {
       return;
     }
     if (tag !== undefined) {
@@ -91,16 +138,45 @@ export class QueueConsumer {
     if (message !== null) {
       this.options.onDelivery(new Delivery(message, from));
     } else if (this.current === from && !this.stopped) {
+      this.report(new Error('the broker has cancelled the consumer'));
+      this.current = undefined;
       this.tag = undefined;
-      this.options.onCancelled();
+      // Its end opens the next one.
+      from.channel.close().catch(() => undefined);
     }
   }
 
-  private detach(channel: DeliveryChannel): void {
-    channel.open = false;
+  private lost(channel: DeliveryChannel, connection: ChannelModel): void {
+    channel.close();
     if (this.current === channel) {
       this.current = undefined;
       this.tag = undefined;
     }
+    this.reopenLater(connection);
+  }
+
+  private reopenLater(connection: ChannelModel): void {
+    const timer = setTimeout(() => void this.reopen(connection), this.reopenMs);
+    timer.unref();
+    this.reopenMs = Math.min(this.reopenMs * 2, LONGEST_REOPEN_MS);
+  }
+
+  private async reopen(connection: ChannelModel): Promise<void> {
+    if (this.connection !== connection || this.stopped) {
+      return;
+    }
+    try {
+      await this.open(connection);
+      this.logger.log(`Consuming ${this.options.queue} again.`);
+    } catch (error) {
+      // What closed the channel has been reported, and its end opens the next one.
+      this.logger.debug(`Not consuming ${this.options.queue}: ${messageOf(error)}`);
+    }
+  }
+
+  private report(error: Error): void {
+    const text = messageOf(error);
+    this.trouble = `: ${text}`;
+    this.logger.error(`The channel of ${this.options.queue} has failed: ${text}`);
   }
 }

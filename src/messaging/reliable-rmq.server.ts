@@ -1,13 +1,17 @@
 import type { EventEmitter } from 'node:events';
 import { Inject, Injectable } from '@nestjs/common';
 import { ServerRMQ, type MessageHandler } from '@nestjs/microservices';
-import type { ConfirmChannel } from 'amqplib';
+import type { AmqpConnectionManager } from 'amqp-connection-manager';
+import type { ChannelModel, ConfirmChannel } from 'amqplib';
 import { atMost } from './at-most.js';
+import { AttemptNotes } from './attempt-notes.js';
+import { ConcurrentQueue } from './concurrent-queue.js';
 import { ConfirmedPublisher } from './confirmed-publisher.js';
-import type { Delivery } from './delivery.js';
+import { Copier } from './copier.js';
 import { Dispatcher } from './dispatcher.js';
 import { messageOf } from './error-text.js';
-import { TopologyError } from './errors.js';
+import { HandlerOptionsError, TopologyError } from './errors.js';
+import { handlerOptionsOf } from './handler-options.js';
 import { runHandler, type RunHandler } from './handler-run.js';
 import { InFlight } from './in-flight.js';
 import {
@@ -17,34 +21,34 @@ import {
   RECONNECT_SECONDS,
   type MessagingOptions,
 } from './messaging.options.js';
+import { OrderedQueue } from './ordered-queue.js';
 import { Outage } from './outage.js';
-import { QueueConsumer } from './queue-consumer.js';
+import { planQueues, type Plan, type QueuePlan, type RegisteredHandler } from './queue-plan.js';
 import { Routes } from './routes.js';
+import type { QueueParts, ServiceQueue } from './service-queue.js';
 import { Settlement } from './settlement.js';
-import { declareTopology, type TopologyChannel } from './topology.js';
+import { declareQueue } from './topology.js';
 
 type ListenCallback = (error?: unknown) => void;
 
 /**
- * Nest's RabbitMQ transport with its settlement replaced: each message is settled once, after all its
- * handlers have ended, and so after their transactions have committed. Nest's own never acknowledges,
- * loses what has no handler, and stays deaf when the broker cancels it.
+ * Nest's RabbitMQ transport with its consuming and settling replaced: each message is settled once,
+ * after all its handlers have ended, and so after their transactions have committed. Nest's own never
+ * acknowledges, loses what has no handler, and stays deaf when the broker cancels it.
  */
 @Injectable()
 export class ReliableRmqServer extends ServerRMQ {
-  private readonly routes = new Routes();
+  private readonly handlers: RegisteredHandler[] = [];
   private readonly inFlight = new InFlight();
-  private readonly consumer: QueueConsumer;
   private readonly outage: Outage;
-  private readonly dispatcher: Dispatcher;
-  private readonly settlement: Settlement;
+  private queues: ServiceQueue[] = [];
   /** Whoever waits for the start. Undefined when it has ended. */
   private starting: ListenCallback | undefined;
   private closed: Promise<void> | undefined;
 
   constructor(
     @Inject(MESSAGING_OPTIONS) private readonly messaging: MessagingOptions,
-    publisher: ConfirmedPublisher,
+    private readonly publisher: ConfirmedPublisher,
   ) {
     super({
       urls: [messaging.url],
@@ -55,49 +59,61 @@ export class ReliableRmqServer extends ServerRMQ {
         reconnectTimeInSeconds: RECONNECT_SECONDS,
       },
     });
-    this.consumer = new QueueConsumer({
-      queue: messaging.queue,
-      concurrency: messaging.concurrency,
-      onDelivery: (delivery) => this.inFlight.add(this.process(delivery)),
-      onCancelled: () => this.onCancelled(),
-    });
-    this.outage = new Outage(this.consumer, messaging.isRecovered);
-    this.dispatcher = new Dispatcher(this.routes, publisher, messaging.classify, this.runHandler);
-    this.settlement = new Settlement(messaging, publisher, this.outage, () =>
-      this.declare(this.channel as TopologyChannel),
-    );
+    this.outage = new Outage(() => this.queues, messaging.isRecovered);
   }
 
   /** Why messages are not being consumed right now, or undefined when they are. */
   get notConsumingBecause(): string | undefined {
-    if (this.outage.active) {
-      return 'paused during an outage';
+    if (this.outage.because !== undefined) {
+      return `paused during an outage: ${this.outage.because}`;
     }
-    return this.consumer.consuming ? undefined : 'not connected to the queue';
+    if (this.queues.length === 0) {
+      return 'not connected to the queue yet';
+    }
+    return this.queues
+      .map((queue) => queue.notConsumingBecause)
+      .find((reason) => reason !== undefined);
   }
 
-  override addHandler(pattern: unknown, handler: MessageHandler, isEvent = false): void {
+  /** The queues that the handlers' decorators ask for, and what is wrong with them. */
+  plan(): Plan {
+    return planQueues(this.handlers, this.messaging);
+  }
+
+  override addHandler(
+    pattern: unknown,
+    handler: MessageHandler,
+    isEvent = false,
+    extras: Record<PropertyKey, unknown> = {},
+  ): void {
     // Not chained by `next` as Nest does it: each handler of a message runs and fails by itself.
-    this.routes.add(pattern, handler, isEvent);
+    this.handlers.push({ pattern, handler, isEvent, options: handlerOptionsOf(extras) });
   }
 
   override async listen(callback: ListenCallback): Promise<void> {
+    const { queues, faults } = this.plan();
+    if (faults.length > 0) {
+      callback(new HandlerOptionsError(faults));
+      return;
+    }
+    this.queues = queues.map((plan) => this.queueOf(plan));
     this.starting = callback;
     await super.listen((error?: unknown) => this.endStart(error));
     // Nest has just made its own listener for this, which creates the channel. The channel tells of a
     // connection that broke while it opened; unheard, that is an unhandled rejection.
     (this.server as EventEmitter | null)?.once('connect', () => {
       (this.channel as EventEmitter | null)?.on('error', (error: Error) => {
-        this.logger.warn(`The consuming channel failed: ${messageOf(error)}`);
+        this.logger.warn(`The connection broke while it opened: ${messageOf(error)}`);
       });
     });
   }
 
-  /** Runs for every new channel, also after a reconnect. Thrown errors would be unhandled rejections. */
-  override async setupChannel(channel: ConfirmChannel, callback: ListenCallback): Promise<void> {
+  /** Runs on every new connection. Thrown errors would be unhandled rejections. */
+  override async setupChannel(_: ConfirmChannel, callback: ListenCallback): Promise<void> {
+    // Nest's own channel stays unused: each consumer has one, so that none can close another's.
+    const { connection } = this.server as unknown as AmqpConnectionManager;
     try {
-      await this.declare(channel);
-      await this.consumer.attach(channel);
+      await Promise.all(this.queues.map((queue) => queue.attach(connection as ChannelModel)));
       callback();
     } catch (error) {
       if (this.starting !== undefined && isRefusal(error)) {
@@ -105,13 +121,43 @@ export class ReliableRmqServer extends ServerRMQ {
         this.endStart(error);
         return;
       }
-      // The connection has closed, or the refused declaration has closed it; the next one tries again.
-      this.logger.error(error);
+      // The connection has closed, or the queue tries it again by itself.
+      this.logger.error(messageOf(error));
     }
   }
 
-  private declare(channel: TopologyChannel): Promise<void> {
-    return declareTopology(channel, { ...this.messaging, patterns: this.routes.patterns() });
+  private queueOf(plan: QueuePlan): ServiceQueue {
+    const { queue: service, exchange, crashLimit, classify, retryDelaysMs } = this.messaging;
+    const topology = { service, exchange };
+    const schedule = { delaysMs: retryDelaysMs, attempts: retryDelaysMs.length + 1 };
+    const { name: queue, delays } = plan;
+    const copier = new Copier(this.publisher, () => this.redeclare(plan));
+    const parts: QueueParts = {
+      plan,
+      topology,
+      crashLimit,
+      dispatcher: new Dispatcher(
+        { queue, service, classify, schedule },
+        new Routes(plan.handlers),
+        this.publisher,
+        this.runHandler,
+      ),
+      settlement: new Settlement({ queue, service, delays }, copier),
+      outage: this.outage,
+      run: (processing) => this.inFlight.add(processing.catch((error) => this.notSettled(error))),
+    };
+    return plan.ordered
+      ? new OrderedQueue(parts, new AttemptNotes(queue, this.publisher))
+      : new ConcurrentQueue(parts);
+  }
+
+  private async redeclare(plan: QueuePlan): Promise<void> {
+    const { connection } = this.server as unknown as AmqpConnectionManager;
+    const channel = await (connection as ChannelModel).createChannel();
+    channel.on('error', () => undefined);
+    const { queue: service, exchange } = this.messaging;
+    await declareQueue(channel, plan, { service, exchange });
+    await channel.close();
   }
 
   private endStart(error?: unknown): void {
@@ -130,23 +176,14 @@ export class ReliableRmqServer extends ServerRMQ {
 
   private async drainAndClose(): Promise<void> {
     this.outage.stop();
-    await this.inFlight.drain(this.messaging.shutdownGraceMs, this.consumer.stop());
+    const noMore = Promise.all(this.queues.map((queue) => queue.stop()));
+    await this.inFlight.drain(this.messaging.shutdownGraceMs, noMore);
     await atMost(CLOSE_TIMEOUT_MS, super.close());
   }
 
-  /** Never rejects. */
-  private async process(delivery: Delivery): Promise<void> {
-    try {
-      const failure = await this.dispatcher.dispatch(delivery.message);
-      if (failure === undefined) {
-        this.settlement.acknowledge(delivery);
-      } else {
-        await this.settlement.fail(delivery, failure);
-      }
-    } catch (error) {
-      // The channel is gone, and its messages are being delivered again.
-      this.logger.warn(`Not settled, will be redelivered: ${String(error)}`);
-    }
+  /** The channel is gone, and its messages are being delivered again. */
+  private notSettled(error: unknown): void {
+    this.logger.warn(`Not settled, will be redelivered: ${messageOf(error)}`);
   }
 
   private readonly runHandler: RunHandler = (handler, data, context) =>
@@ -156,13 +193,6 @@ export class ReliableRmqServer extends ServerRMQ {
         end();
       });
     });
-
-  private onCancelled(): void {
-    this.logger.error(
-      `The broker cancelled the consumer of ${this.messaging.queue}; reconnecting.`,
-    );
-    (this.server as { reconnect(): void } | null)?.reconnect();
-  }
 }
 
 /** The broker has answered, and will answer the same the next time; the connection was not just lost. */

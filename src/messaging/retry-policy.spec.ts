@@ -1,67 +1,99 @@
 import type { Failure } from './failure.js';
-import { decide, type Decision } from './retry-policy.js';
-import { DELIVERY_LIMIT } from './topology.js';
+import {
+  admit,
+  admitSuspect,
+  decide,
+  delayed,
+  LEAST_CRASH_LIMIT,
+  type Decision,
+  type RetrySchedule,
+} from './retry-policy.js';
 
 const error = new Error('x');
 const failed: Failure = { kind: 'failed', error };
+const later: Failure = { kind: 'failed', error, retryAfterMs: 60_000 };
 const permanent: Failure = { kind: 'permanent', reason: 'invalid-key', error };
 const busy: Failure = { kind: 'busy', error };
 const outage: Failure = { kind: 'outage', error };
-const delays = [1_000, 5_000];
+
+const schedule: RetrySchedule = { delaysMs: [1_000, 5_000], attempts: 3 };
+const stubborn: RetrySchedule = { delaysMs: [1_000, 5_000], attempts: 9 };
+const once: RetrySchedule = { delaysMs: [1_000], attempts: 1 };
+
+const retry = (delayMs: number, attempt: number): Decision => ({
+  action: 'retry',
+  delayMs,
+  attempt,
+});
+const exhausted = (attempt: number): Decision => ({
+  action: 'dead-letter',
+  reason: 'attempts-exhausted',
+  attempt,
+});
 
 describe('decide', () => {
-  it.each<[string, Failure, number, number[], Decision]>([
-    ['first failure', failed, 0, delays, { action: 'retry', delayMs: 1_000, attempt: 1 }],
-    ['second failure', failed, 1, delays, { action: 'retry', delayMs: 5_000, attempt: 2 }],
-    [
-      'failure after the last delay',
-      failed,
-      2,
-      delays,
-      { action: 'dead-letter', reason: 'attempts-exhausted', attempt: 3 },
-    ],
+  it.each<[string, Failure, number, RetrySchedule, Decision]>([
+    ['first failure', failed, 0, schedule, retry(1_000, 1)],
+    ['second failure', failed, 1, schedule, retry(5_000, 2)],
+    ['failure of the last attempt', failed, 2, schedule, exhausted(3)],
+    ['failure with more attempts than delays', failed, 7, stubborn, retry(5_000, 8)],
+    ['the last of those', failed, 8, stubborn, exhausted(9)],
+    ['failure where there is one attempt', failed, 0, once, exhausted(1)],
     [
       'failure of a message that claims more attempts than there are',
       failed,
       99,
-      delays,
-      { action: 'dead-letter', reason: 'attempts-exhausted', attempt: 100 },
+      schedule,
+      exhausted(100),
     ],
     [
-      'failure without a schedule',
-      failed,
+      'handler that asks for a delay',
+      later,
       0,
-      [],
-      { action: 'dead-letter', reason: 'attempts-exhausted', attempt: 1 },
+      schedule,
+      { action: 'retry', delayMs: 60_000, attempt: 1, atLeast: true },
     ],
+    ['handler that asks for a delay the last time', later, 2, schedule, exhausted(3)],
     [
       'permanent failure',
       permanent,
       0,
-      delays,
+      schedule,
       { action: 'dead-letter', reason: 'invalid-key', attempt: 1 },
     ],
-    ['busy key', busy, 0, delays, { action: 'retry', delayMs: 1_000, attempt: 0 }],
-    ['busy key, out of attempts', busy, 2, delays, { action: 'retry', delayMs: 1_000, attempt: 2 }],
-    ['busy key without a schedule', busy, 0, [], { action: 'hand-back' }],
-    ['outage', outage, 0, delays, { action: 'hand-back' }],
-    ['outage, out of attempts', outage, 2, delays, { action: 'hand-back' }],
-  ])('%s', (_, failure, attempt, schedule, decision) => {
-    expect(decide(failure, attempt, schedule)).toEqual(decision);
+    ['busy key', busy, 0, schedule, retry(1_000, 0)],
+    ['busy key, out of attempts', busy, 2, schedule, retry(1_000, 2)],
+    ['busy key where there is one attempt', busy, 0, once, retry(1_000, 0)],
+    ['outage', outage, 0, schedule, { action: 'hand-back' }],
+    ['outage, out of attempts', outage, 2, schedule, { action: 'hand-back' }],
+  ])('%s', (_, failure, attempt, by, decision) => {
+    expect(decide(failure, attempt, by)).toEqual(decision);
+  });
+});
+
+describe('delayed', () => {
+  it('counts no attempt', () => {
+    expect(delayed(2, schedule)).toEqual(retry(1_000, 2));
+  });
+});
+
+describe('admission', () => {
+  it.each([
+    [0, 'run'],
+    [1, 'run'],
+    [2, 'isolate'],
+    [19, 'isolate'],
+  ])('of a message delivered %d times in vain: %s', (deliveries, admission) => {
+    expect(admit(deliveries)).toBe(admission);
   });
 
-  it('lets no outage use up the deliveries that the broker grants a message', () => {
-    const half = DELIVERY_LIMIT / 2;
-    const copy: Decision = { action: 'retry', delayMs: 1_000, attempt: 1 };
-    expect(decide(outage, 1, delays, half - 1)).toEqual({ action: 'hand-back' });
-    expect(decide(outage, 1, delays, half)).toEqual(copy);
-    expect(decide(outage, 1, delays, DELIVERY_LIMIT)).toEqual(copy);
-    expect(decide(outage, 1, [], half)).toEqual({ action: 'hand-back' });
-  });
-
-  it('decides about every other failure whatever the number of deliveries', () => {
-    for (const failure of [failed, permanent, busy]) {
-      expect(decide(failure, 0, delays, DELIVERY_LIMIT)).toEqual(decide(failure, 0, delays));
-    }
+  it.each([
+    [0, 5, 'run'],
+    [2, 5, 'run'],
+    [3, 5, 'quarantine'],
+    [0, LEAST_CRASH_LIMIT, 'run'],
+    [1, LEAST_CRASH_LIMIT, 'quarantine'],
+  ])('of a suspect delivered %d times alone, of %d crashes: %s', (deliveries, limit, admission) => {
+    expect(admitSuspect(deliveries, limit)).toBe(admission);
   });
 });

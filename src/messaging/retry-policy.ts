@@ -1,50 +1,86 @@
 import type { Failure } from './failure.js';
-import { DELIVERY_LIMIT } from './topology.js';
 
-/** The message goes on as a copy, which carries the number of failed attempts so far. */
-export type CopyDecision =
-  | { action: 'retry'; delayMs: number; attempt: number }
-  | { action: 'dead-letter'; reason: string; attempt: number };
+/** When a failed message is tried again, and how often. */
+export interface RetrySchedule {
+  /** After the n-th failure the n-th delay, in milliseconds; the last one repeats. Not empty. */
+  delaysMs: readonly number[];
+  /** Runs in all, the first one included. */
+  attempts: number;
+}
 
-export type Decision = CopyDecision | { action: 'hand-back' };
+/** Run again after a delay. Carries the number of failed attempts so far. */
+export interface RetryDecision {
+  action: 'retry';
+  delayMs: number;
+  attempt: number;
+  /** The delay was asked for: longer is fine, shorter is not. */
+  atLeast?: true;
+}
 
-/**
- * The broker counts what is handed back and gives a message up at the queue's delivery limit. Well
- * before that the message goes on as a copy, whose count begins anew: an outage burns no message.
- */
-const MAX_HAND_BACKS = DELIVERY_LIMIT / 2;
+export type Decision =
+  | RetryDecision
+  | { action: 'dead-letter'; reason: string; attempt: number }
+  | { action: 'hand-back' };
 
 /**
  * What happens to a message that failed. A pure function of the failure, the attempts so far and the
  * schedule.
  *
  * @param attempt how often the message has failed before
- * @param delaysMs the schedule: after the n-th failure, the n-th delay; after the last, dead letter
- * @param deliveries how often the broker has delivered this copy before
  */
-export function decide(
-  failure: Failure,
-  attempt: number,
-  delaysMs: readonly number[],
-  deliveries = 0,
-): Decision {
+export function decide(failure: Failure, attempt: number, schedule: RetrySchedule): Decision {
   switch (failure.kind) {
     case 'permanent':
       return { action: 'dead-letter', reason: failure.reason, attempt: attempt + 1 };
     case 'outage':
-      return deliveries < MAX_HAND_BACKS ? { action: 'hand-back' } : delay(attempt, delaysMs);
+      return { action: 'hand-back' };
     case 'busy':
-      return delay(attempt, delaysMs);
-    case 'failed': {
-      const delayMs = delaysMs[attempt];
-      return delayMs === undefined
-        ? { action: 'dead-letter', reason: 'attempts-exhausted', attempt: attempt + 1 }
-        : { action: 'retry', delayMs, attempt: attempt + 1 };
-    }
+      return delayed(attempt, schedule);
+    case 'failed':
+      return retried(failure.retryAfterMs, attempt, schedule);
   }
 }
 
-/** Comes back as a new copy, and no attempt is counted. */
-function delay(attempt: number, [delayMs]: readonly number[]): Decision {
-  return delayMs === undefined ? { action: 'hand-back' } : { action: 'retry', delayMs, attempt };
+function retried(
+  retryAfterMs: number | undefined,
+  attempt: number,
+  { delaysMs, attempts }: RetrySchedule,
+): Decision {
+  const failures = attempt + 1;
+  if (failures >= attempts) {
+    return { action: 'dead-letter', reason: 'attempts-exhausted', attempt: failures };
+  }
+  return retryAfterMs === undefined
+    ? { action: 'retry', delayMs: delaysMs[attempt] ?? delaysMs.at(-1)!, attempt: failures }
+    : { action: 'retry', delayMs: retryAfterMs, attempt: failures, atLeast: true };
+}
+
+/** Comes back as a new copy, after the first delay, and no attempt is counted. */
+export function delayed(attempt: number, { delaysMs }: RetrySchedule): RetryDecision {
+  return { action: 'retry', delayMs: delaysMs[0]!, attempt };
+}
+
+/** Deliveries in vain after which a message is suspected of ending the process. */
+const SUSPECT_AFTER = 2;
+
+/** The least crash limit: a message is tried alone at least once. */
+export const LEAST_CRASH_LIMIT = SUSPECT_AFTER + 1;
+
+/** Whether a message runs where it was delivered, alone among its like, or not again. */
+export type Admission = 'run' | 'isolate' | 'quarantine';
+
+/**
+ * A message that ends the process takes the whole prefetch window with it, and the broker counts a
+ * delivery against each message in there. So a message with such a history goes on to a queue that is
+ * consumed one by one: what ends the process there has done it alone.
+ *
+ * @param deliveries how often the broker has delivered this copy before, in vain
+ */
+export function admit(deliveries: number): Admission {
+  return deliveries >= SUSPECT_AFTER ? 'isolate' : 'run';
+}
+
+/** The same for a suspect, which is delivered alone. */
+export function admitSuspect(deliveries: number, crashLimit: number): Admission {
+  return SUSPECT_AFTER + deliveries >= crashLimit ? 'quarantine' : 'run';
 }

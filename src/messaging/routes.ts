@@ -1,21 +1,20 @@
-import type { MessageHandler, MsPattern } from '@nestjs/microservices';
+import type { MsPattern } from '@nestjs/microservices';
 import { transformPatternToRoute } from '@nestjs/microservices/utils/index.js';
+import type { PlannedHandler } from './queue-plan.js';
 
 /** Of AMQP. A longer pattern came inside an envelope: topics are not for it, only equality. */
 const LONGEST_ROUTING_KEY = 255;
 
 interface Route {
-  pattern: string;
   words: string[];
-  handler: MessageHandler;
-  isEvent: boolean;
+  to: PlannedHandler;
 }
 
 export interface Match {
   /** All that the message is for: every event handler that matches, and the request handler. */
-  handlers: MessageHandler[];
+  handlers: PlannedHandler[];
   /** The one that answers, if the message asks for an answer. */
-  request: MessageHandler | undefined;
+  request: PlannedHandler | undefined;
 }
 
 /** A pattern as text: an object, or the JSON of one, in Nest's canonical form. */
@@ -34,18 +33,12 @@ function routeOfJson(pattern: string): string {
   }
 }
 
-/** The handlers by pattern. Patterns are topics: `*` is one word, `#` any number of words. */
+/** The handlers of a queue by pattern. Patterns are topics: `*` is one word, `#` any number of words. */
 export class Routes {
-  private readonly routes: Route[] = [];
+  private readonly routes: Route[];
 
-  add(declared: unknown, handler: MessageHandler, isEvent: boolean): void {
-    const pattern = routeOf(declared);
-    this.routes.push({ pattern, words: pattern.split('.'), handler, isEvent });
-  }
-
-  /** Every pattern once, to bind the queue with. */
-  patterns(): string[] {
-    return [...new Set(this.routes.map((route) => route.pattern))];
+  constructor(handlers: readonly PlannedHandler[]) {
+    this.routes = handlers.map((to) => ({ words: to.pattern.split('.'), to }));
   }
 
   /**
@@ -54,18 +47,16 @@ export class Routes {
    */
   match(pattern: string): Match {
     const words = pattern.length <= LONGEST_ROUTING_KEY ? pattern.split('.') : undefined;
-    const matching = this.routes.filter(
-      (route) => route.pattern === pattern || (words !== undefined && matches(route.words, words)),
-    );
+    const matching = this.routes
+      .filter(
+        (route) =>
+          route.to.pattern === pattern || (words !== undefined && matches(route.words, words)),
+      )
+      .map(({ to }) => to);
     const request =
-      matching.find((route) => !route.isEvent && route.pattern === pattern) ??
-      matching.find((route) => !route.isEvent);
-    return {
-      handlers: matching
-        .filter((route) => route.isEvent || route === request)
-        .map((route) => route.handler),
-      request: request?.handler,
-    };
+      matching.find((to) => !to.isEvent && to.pattern === pattern) ??
+      matching.find((to) => !to.isEvent);
+    return { handlers: matching.filter((to) => to.isEvent || to === request), request };
   }
 }
 

@@ -1,24 +1,23 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { ConsumeMessage } from 'amqplib';
 import { redactUrls, settlements, type Settlement as Settled } from '../observability/index.js';
-import type { ConfirmedPublisher } from './confirmed-publisher.js';
+import type { Copier } from './copier.js';
 import { isCopyable } from './copyable.js';
+import type { DelayQueues } from './delay-queues.js';
 import type { Delivery } from './delivery.js';
 import { messageOf, nameOf, stackOf } from './error-text.js';
-import { UnroutableMessageError } from './errors.js';
-import type { Failure } from './failure.js';
-import { attemptOf, copyProperties, deliveriesOf, failureHeaders } from './headers.js';
-import type { Outage } from './outage.js';
-import { decide, type CopyDecision } from './retry-policy.js';
-import { DEFAULT_EXCHANGE, deadLetterQueue, retryQueue } from './topology.js';
-
-const FIRST_REPUBLISH_MS = 250;
-const LONGEST_REPUBLISH_MS = 15_000;
+import { CrashedConsumerError } from './errors.js';
+import type { Failed } from './failure.js';
+import { attemptOf, deliveriesOf, failureHeaders, originHeaders } from './headers.js';
+import type { Decision, RetryDecision } from './retry-policy.js';
+import { deadLetterQueue, retryQueue, suspectQueue } from './topology.js';
 
 export interface SettlementOptions {
+  /** The queue whose messages are settled. */
   queue: string;
-  retryDelaysMs: readonly number[];
+  /** The service's queue, after which the dead-letter queue is named. */
+  service: string;
+  delays: DelayQueues;
 }
 
 /** Tells the broker what became of a message. Nothing else does. */
@@ -27,10 +26,7 @@ export class Settlement {
 
   constructor(
     private readonly options: SettlementOptions,
-    private readonly publisher: ConfirmedPublisher,
-    private readonly outage: Outage,
-    /** Declares the queues again. */
-    private readonly redeclare: () => Promise<void>,
+    private readonly copier: Copier,
   ) {}
 
   acknowledge(delivery: Delivery): void {
@@ -42,97 +38,122 @@ export class Settlement {
    * Settles a message that failed. Its copy is confirmed before the original is acknowledged, so that a
    * crash between the two leaves two copies, never none.
    */
-  async fail(delivery: Delivery, failure: Failure): Promise<void> {
-    const { properties } = delivery.message;
-    const attempt = attemptOf(properties.headers);
-    const deliveries = deliveriesOf(properties.headers);
-    const decision = decide(failure, attempt, this.options.retryDelaysMs, deliveries);
-    if (failure.kind === 'outage') {
-      await this.outage.begin(failure.error);
-    }
+  async settle(delivery: Delivery, failed: Failed, decision: Decision): Promise<void> {
     if (decision.action === 'hand-back') {
-      delivery.handBack();
-      count('handed_back', nameOf(failure.error));
-    } else if (isCopyable(properties)) {
-      await this.copyUntilConfirmed(delivery, failure.error, decision);
-      delivery.acknowledge();
-      this.report(delivery.message, failure, decision);
+      this.handBack(delivery, failed.failure.error);
+    } else if (decision.action === 'dead-letter') {
+      await this.deadLetter(delivery, failed, decision.reason, decision.attempt);
+    } else if (isCopyable(delivery.message.properties)) {
+      await this.delay(delivery, failed, decision);
     } else {
-      // No copy could tell its attempt or its reason. The broker moves the message itself, unchanged.
-      delivery.deadLetter();
-      const reason = 'properties-not-copyable';
-      this.report(delivery.message, failure, { action: 'dead-letter', reason, attempt });
+      await this.deadLetter(delivery, failed, 'properties-not-copyable', decision.attempt);
     }
   }
 
-  /**
-   * While the broker takes no messages the original stays unacknowledged: it holds its place in the
-   * prefetch window, so that nothing grows, and comes back when this process dies.
-   */
-  private async copyUntilConfirmed(
-    delivery: Delivery,
-    error: unknown,
-    decision: CopyDecision,
-  ): Promise<void> {
-    for (let waitMs = FIRST_REPUBLISH_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_REPUBLISH_MS)) {
-      try {
-        await this.copy(delivery.message, error, decision);
-        return;
-      } catch (refusal) {
-        if (!delivery.open) {
-          throw refusal;
-        }
-        this.logger.error(`No copy of a failed message could be stored: ${messageOf(refusal)}`);
-        await sleep(waitMs, undefined, { ref: false });
-        await this.restoreQueues(refusal);
-      }
-    }
+  /** @param error what every message meets at the moment */
+  handBack(delivery: Delivery, error: unknown): void {
+    delivery.handBack();
+    count('handed_back', nameOf(error));
   }
 
-  /** An operator who deletes a queue for copies must not stop this consumer message by message. */
-  private async restoreQueues(refusal: unknown): Promise<void> {
-    if (refusal instanceof UnroutableMessageError) {
-      await this.redeclare().catch((error: unknown) => {
-        this.logger.error(`The queues could not be declared again: ${messageOf(error)}`);
-      });
+  /** Moves a message to where it runs alone. False when it cannot be moved. */
+  async isolate(delivery: Delivery): Promise<boolean> {
+    if (!isCopyable(delivery.message.properties)) {
+      return false;
     }
+    await this.copier.store(
+      delivery,
+      suspectQueue(this.options.queue),
+      originHeaders(delivery.message),
+    );
+    delivery.acknowledge();
+    count('isolated', '');
+    const deliveries = deliveriesOf(delivery.message);
+    this.logger.warn(
+      `Delivered ${deliveries} times without an end, runs alone now: ${this.describe(delivery.message)}.`,
+    );
+    return true;
   }
 
-  private async copy(
-    message: ConsumeMessage,
-    error: unknown,
-    decision: CopyDecision,
-  ): Promise<void> {
-    const { queue } = this.options;
-    const target =
-      decision.action === 'retry' ? retryQueue(queue, decision.delayMs) : deadLetterQueue(queue);
-    const reason = decision.action === 'dead-letter' ? decision.reason : undefined;
-    await this.publisher.publish(
-      DEFAULT_EXCHANGE,
-      target,
-      message.content,
-      copyProperties(message.properties, failureHeaders(message, decision.attempt, error, reason)),
+  /** Gives up a message that ends the process, or seems to. */
+  async quarantine(delivery: Delivery): Promise<void> {
+    const { message } = delivery;
+    const error = new CrashedConsumerError(deliveriesOf(message) + 1);
+    const failure = { kind: 'permanent', reason: 'process-crashed', error } as const;
+    const failed = { failure, consumer: this.options.queue };
+    await this.deadLetter(
+      delivery,
+      failed,
+      failure.reason,
+      attemptOf(message.properties.headers) + 1,
     );
   }
 
-  private report(message: ConsumeMessage, failure: Failure, decision: CopyDecision): void {
-    const id = (message.properties.messageId as string | undefined) ?? 'without an id';
-    const what = redactUrls(`message ${id} (${message.fields.routingKey})`);
-    const why = `${nameOf(failure.error)}: ${messageOf(failure.error)}`;
-    if (decision.action === 'dead-letter') {
-      count('dead_lettered', decision.reason);
-      this.logger.error(
-        `Dead-lettered ${what}, ${decision.reason}. ${why}`,
-        stackOf(failure.error),
+  private async delay(
+    delivery: Delivery,
+    { failure, consumer }: Failed,
+    decision: RetryDecision,
+  ): Promise<void> {
+    const { queue, delays } = this.options;
+    const { error } = failure;
+    const { attempt, delayMs } = decision;
+    const random = Math.random();
+    const chosenMs =
+      decision.atLeast === true ? delays.atLeast(delayMs, random) : delays.near(delayMs, random);
+    const headers = failureHeaders(delivery.message, { attempt, error, queue, consumer });
+    await this.copier.store(delivery, retryQueue(queue, chosenMs), headers);
+    delivery.acknowledge();
+    this.reportRetry(delivery.message, failure, attempt, chosenMs);
+  }
+
+  private async deadLetter(
+    delivery: Delivery,
+    { failure: { error }, consumer, firstFailedAt }: Omit<Failed, 'schedule'>,
+    reason: string,
+    attempt: number,
+  ): Promise<void> {
+    const { queue, service } = this.options;
+    if (isCopyable(delivery.message.properties)) {
+      const note = { attempt, error, queue, consumer, firstFailedAt, reason };
+      await this.copier.store(
+        delivery,
+        deadLetterQueue(service),
+        failureHeaders(delivery.message, note),
       );
-      return;
+      delivery.acknowledge();
+    } else {
+      // No copy could tell its attempt or its reason. The broker moves the message itself, unchanged.
+      delivery.deadLetter();
     }
-    const isAttempt = failure.kind === 'failed';
-    count(isAttempt ? 'retried' : 'delayed', nameOf(failure.error));
-    const happened = isAttempt ? `Attempt ${decision.attempt} failed` : 'Not an attempt';
-    this.logger.warn(`${happened}, again in ${decision.delayMs} ms: ${what}. ${why}`);
+    count('dead_lettered', reason);
+    this.logger.error(
+      `Dead-lettered ${this.describe(delivery.message)}, ${reason}. ${explain(error)}`,
+      stackOf(error),
+    );
+  }
+
+  /** Says that a message is going to be tried again. */
+  reportRetry(
+    message: ConsumeMessage,
+    { kind, error }: Failed['failure'],
+    attempt: number,
+    delayMs: number,
+  ): void {
+    const isAttempt = kind === 'failed';
+    count(isAttempt ? 'retried' : 'delayed', nameOf(error));
+    const happened = isAttempt ? `Attempt ${attempt} failed` : 'Not an attempt';
+    this.logger.warn(
+      `${happened}, again in ${delayMs} ms: ${this.describe(message)}. ${explain(error)}`,
+    );
+  }
+
+  private describe({ fields, properties }: ConsumeMessage): string {
+    const id = (properties.messageId as string | undefined) ?? 'without an id';
+    return redactUrls(`message ${id} (${fields.routingKey})`);
   }
 }
+
+const explain = (error: unknown): string => `${nameOf(error)}: ${messageOf(error)}`;
 
 function count(settlement: Settled, reason: string): void {
   settlements.inc({ settlement, reason });

@@ -1,55 +1,78 @@
 import type { Channel, Options } from 'amqplib';
 import { TopologyError } from './errors.js';
+import type { QueuePlan } from './queue-plan.js';
 
 /**
- * A backstop for messages that kill the process before their failure can be counted: after so many
- * deliveries the broker dead-letters them by itself.
+ * A backstop: after so many deliveries the broker dead-letters a message by itself. The service gives a
+ * message that ends the process up long before; this is for one that does so before it can be looked at.
  */
-export const DELIVERY_LIMIT = 20;
+const DELIVERY_LIMIT = 20;
+/** In an ordered queue a message is handed back each few minutes for as long as an outage lasts. */
+const ORDERED_DELIVERY_LIMIT = 1_000;
+/** Looking at a message counts as a delivery, and RabbitMQ 4 drops what has no limit after twenty. */
+const NO_DELIVERY_LIMIT = 1_000_000_000;
 const PRECONDITION_FAILED = 406;
 
 export const DEFAULT_EXCHANGE = '';
 
-/** `commissions`, `commissions.dead` and `commissions.retry.5000`. */
-export const deadLetterQueue = (queue: string): string => `${queue}.dead`;
+/** One for the whole service: `commissions.dead`. */
+export const deadLetterQueue = (service: string): string => `${service}.dead`;
+/** One for each delay of a queue: `commissions.retry.5000`. */
 export const retryQueue = (queue: string, delayMs: number): string => `${queue}.retry.${delayMs}`;
+/** Messages that may have ended a process, consumed one by one: `commissions.suspects`. */
+export const suspectQueue = (queue: string): string => `${queue}.suspects`;
+/** How often the first message of an ordered queue has failed: `commissions.ledger.notes`. */
+export const noteQueue = (queue: string): string => `${queue}.notes`;
 
 export interface Topology {
-  queue: string;
+  /** The service's queue, after which the dead-letter queue is named. */
+  service: string;
   exchange: string;
-  /** Patterns of the handlers; each binds the queue to the exchange. */
-  patterns: readonly string[];
-  retryDelaysMs: readonly number[];
 }
 
-/** A channel of the client, or one that outlives its connection. */
-export interface TopologyChannel extends Pick<Channel, 'assertExchange' | 'assertQueue'> {
-  bindQueue(queue: string, exchange: string, pattern: string): Promise<unknown>;
-}
+type Declaring = Pick<Channel, 'assertExchange' | 'assertQueue' | 'bindQueue'>;
 
 /**
- * Declares what the service needs. Safe to repeat: what exists with the same arguments stays as it is.
+ * Declares a queue and all that belongs to it. Safe to repeat: what exists with the same arguments stays
+ * as it is.
  *
  * @throws TopologyError when something exists with other arguments
  */
-export async function declareTopology(channel: TopologyChannel, topology: Topology): Promise<void> {
-  const { queue, exchange } = topology;
-  try {
+export function declareQueue(
+  channel: Declaring,
+  plan: QueuePlan,
+  { service, exchange }: Topology,
+): Promise<void> {
+  const { name } = plan;
+  const deadLetters = deadLetterTo(deadLetterQueue(service));
+  return explained(async () => {
     await channel.assertExchange(exchange, 'topic', { durable: true });
-    await channel.assertQueue(deadLetterQueue(queue), quorum({}));
-    await channel.assertQueue(
-      queue,
-      quorum({ ...deadLetterTo(deadLetterQueue(queue)), 'x-delivery-limit': DELIVERY_LIMIT }),
-    );
-    for (const delayMs of new Set(topology.retryDelaysMs)) {
+    await channel.assertQueue(deadLetterQueue(service), quorum(NO_DELIVERY_LIMIT));
+    if (plan.ordered) {
       await channel.assertQueue(
-        retryQueue(queue, delayMs),
-        quorum({ ...deadLetterTo(queue), 'x-message-ttl': delayMs }),
+        name,
+        quorum(ORDERED_DELIVERY_LIMIT, { ...deadLetters, 'x-single-active-consumer': true }),
       );
+      await channel.assertQueue(noteQueue(name), quorum(NO_DELIVERY_LIMIT, { 'x-max-length': 1 }));
+    } else {
+      await channel.assertQueue(name, quorum(DELIVERY_LIMIT, deadLetters));
+      await channel.assertQueue(suspectQueue(name), quorum(DELIVERY_LIMIT, deadLetters));
+      for (const delayMs of plan.delays.delaysMs) {
+        await channel.assertQueue(
+          retryQueue(name, delayMs),
+          quorum(undefined, { ...deadLetterTo(name), 'x-message-ttl': delayMs }),
+        );
+      }
     }
-    for (const pattern of topology.patterns) {
-      await channel.bindQueue(queue, exchange, pattern);
+    for (const pattern of new Set(plan.handlers.map((handler) => handler.pattern))) {
+      await channel.bindQueue(name, exchange, pattern);
     }
+  });
+}
+
+async function explained(declare: () => Promise<void>): Promise<void> {
+  try {
+    await declare();
   } catch (error) {
     throw (error as { code?: unknown }).code === PRECONDITION_FAILED
       ? new TopologyError(error as Error)
@@ -57,8 +80,12 @@ export async function declareTopology(channel: TopologyChannel, topology: Topolo
   }
 }
 
-function quorum(parameters: Record<string, unknown>): Options.AssertQueue {
-  return { durable: true, arguments: { 'x-queue-type': 'quorum', ...parameters } };
+function quorum(
+  deliveryLimit: number | undefined,
+  parameters: Record<string, unknown> = {},
+): Options.AssertQueue {
+  const limit = deliveryLimit === undefined ? {} : { 'x-delivery-limit': deliveryLimit };
+  return { durable: true, arguments: { 'x-queue-type': 'quorum', ...parameters, ...limit } };
 }
 
 /** At least once: the message leaves its queue only when the other one has it. */

@@ -12,7 +12,8 @@ export type Outcome =
   | 'database_unavailable';
 
 /** What the broker was told about one message. */
-export type Settlement = 'acknowledged' | 'retried' | 'delayed' | 'dead_lettered' | 'handed_back';
+export type Settlement =
+  'acknowledged' | 'retried' | 'delayed' | 'dead_lettered' | 'handed_back' | 'isolated';
 
 export const registry = new Registry();
 

@@ -5,7 +5,7 @@ const cleanup = useCleanup();
 let world: Fixture;
 
 beforeAll(async () => {
-  world = await startFixture(cleanup, { config: { concurrency: 12, poolSize: 13 } });
+  world = await startFixture(cleanup, { config: { concurrency: 12, poolSize: 14 } });
 });
 
 /** Publishes copies as a resend does, each with a message id of its own. */

@@ -131,6 +131,8 @@ it.each([
       'x-error-message': expect.stringMatching(/./) as string,
       'x-first-failed-at': expect.stringMatching(/^\d{4}-.*Z$/) as string,
       'x-last-failed-at': expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      'x-consumer': expect.stringMatching(/^commissions/) as string,
+      'x-original-queue': 'commissions',
       'x-original-exchange': 'events',
       'x-original-routing-key': routingKey,
       'x-publish-id': expect.any(String) as string,

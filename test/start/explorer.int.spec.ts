@@ -183,7 +183,7 @@ it('names all faults at once, and consumes nothing', async () => {
   const found = await faults(controllers, { concurrency: 16, poolSize: 16 });
   expectFaults(found, [
     ...EVERY_FAULT.flatMap(([, expected]) => expected),
-    /^DATABASE_POOL_SIZE is 16, and CONSUMER_CONCURRENCY 16 needs 17/,
+    /^DATABASE_POOL_SIZE is 16, and 17 messages in work at the same time need 18/,
   ]);
   await eventually(async () => expect(await broker.connections()).toBe(0));
   expect(await broker.depth('commissions')).toEqual({ ready: 1, consumers: 0 });
@@ -195,7 +195,7 @@ it('starts when every handler says what a repeat does', async () => {
     databaseUrl: db.url,
     rabbitmqUrl: broker.url,
     controllers: [Sound],
-    config: { concurrency: 16, poolSize: 17 },
+    config: { concurrency: 16, poolSize: 18 },
   });
   expect(await broker.depth('commissions')).toEqual({ ready: 0, consumers: 1 });
   await app.close();

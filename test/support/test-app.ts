@@ -108,6 +108,8 @@ function configOf({ databaseUrl, rabbitmqUrl, config }: TestAppOptions): AppConf
     poolSize: concurrency + 4,
     preparedStatements: true,
     retryDelaysMs: [50, 100, 150],
+    retryJitter: 0,
+    crashLimit: 5,
     shutdownGraceMs: 5_000,
     logFormat: 'text',
     logLevel: 'verbose',

@@ -1,0 +1,28 @@
+import type { ChannelModel } from 'amqplib';
+import type { Dispatcher } from './dispatcher.js';
+import type { Outage, Pausable } from './outage.js';
+import type { QueuePlan } from './queue-plan.js';
+import type { Settlement } from './settlement.js';
+import type { Topology } from './topology.js';
+
+/** One queue of the service, with all that consumes it in this process. */
+export interface ServiceQueue extends Pausable {
+  /** Why no messages are being delivered, or undefined when they are. */
+  readonly notConsumingBecause: string | undefined;
+  /** Consumes on a new connection. @throws what the broker answered */
+  attach(connection: ChannelModel): Promise<void>;
+  /** Takes no new messages, for good. */
+  stop(): Promise<void>;
+}
+
+/** What a queue works with. */
+export interface QueueParts {
+  plan: QueuePlan;
+  topology: Topology;
+  crashLimit: number;
+  dispatcher: Dispatcher;
+  settlement: Settlement;
+  outage: Outage;
+  /** Runs the processing of a message, which a stop waits for. Logs when it rejects. */
+  run: (processing: Promise<void>) => void;
+}
