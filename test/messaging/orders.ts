@@ -10,6 +10,7 @@ import {
   createTestDatabase,
   eventually,
   watchSettlements,
+  type BrokerAddress,
   type Cleanup,
   type Settlements,
   type TakenMessage,
@@ -72,6 +73,8 @@ export interface OrderOptions {
   controllers?: Type[];
   providers?: Type[];
   config?: Partial<AppConfig>;
+  /** A broker of the spec's own; the shared one unless set. */
+  on?: BrokerAddress;
 }
 
 /** The service on servers of its own, each behind a proxy, and what a test asks of them. */
@@ -88,10 +91,10 @@ export interface OrderService {
 /** Starts the service with the `Orders` handler, or with others. */
 export async function startOrders(
   cleanup: Cleanup,
-  { controllers = [Orders], providers = [], config }: OrderOptions = {},
+  { controllers = [Orders], providers = [], config, on }: OrderOptions = {},
 ): Promise<OrderService> {
   const db = cleanup.use(await createTestDatabase());
-  const broker = cleanup.use(await createTestBroker());
+  const broker = cleanup.use(await createTestBroker(on));
   await db.query('CREATE TABLE effect (note text NOT NULL)');
   const postgres = cleanup.use(await createTcpProxy(db.url));
   const rabbit = cleanup.use(await createTcpProxy(broker.url));
