@@ -21,9 +21,9 @@ beforeAll(async () => {
 /** Goes on until told to stop, as careful producers do: each again until the broker has confirmed. */
 function producing(name: string): { placed: string[]; stop: () => Promise<unknown> } {
   const placed: string[] = [];
-  let going = true;
+  const told = new AbortController();
   const produce = async (producer: string): Promise<void> => {
-    for (let index = 0; going; index++) {
+    for (let index = 0; !told.signal.aborted; index++) {
       const orderId = `${producer} ${index}`;
       // Some fail once, so that copies are on their way as well.
       if (index % 10 === 0) service.plans.plan(orderId, failOnce);
@@ -35,7 +35,7 @@ function producing(name: string): { placed: string[]; stop: () => Promise<unknow
   return {
     placed,
     stop: () => {
-      going = false;
+      told.abort();
       return producers;
     },
   };

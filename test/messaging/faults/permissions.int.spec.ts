@@ -43,9 +43,6 @@ async function allApplied(orders: string[]): Promise<void> {
 }
 
 it.each<[string, () => Promise<void>]>([
-  ['may not write', () => service.broker.permit({ ...everything, write: '' })],
-  ['may not read', () => service.broker.permit({ ...everything, read: '' })],
-  ['may not configure', () => service.broker.permit({ ...everything, configure: '' })],
   ['may not use the vhost', () => service.broker.permit()],
   ['has another password', () => service.broker.setPassword('another')],
 ])(
