@@ -1,0 +1,146 @@
+import { Controller } from '@nestjs/common';
+import { EventPattern, Payload } from '@nestjs/microservices';
+import { DataSource } from 'typeorm';
+import { IdempotentHandler } from '../../src/idempotency/index.js';
+import { ConsumeFrom, Retry, RetryLaterError } from '../../src/messaging/index.js';
+import { eventually, holds, useCleanup } from '../support/index.js';
+import {
+  deadLetter,
+  effects,
+  gate,
+  Orders,
+  place,
+  Plans,
+  recordEffect,
+  settled,
+  startOrders,
+  type Order,
+  type OrderService,
+} from './orders.js';
+
+@Controller()
+class Others {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly plans: Plans,
+  ) {}
+
+  @EventPattern<string>('report.wanted')
+  @IdempotentHandler<Order>((order) => order.orderId)
+  @ConsumeFrom('reports', { concurrency: 2 })
+  async onReport(@Payload() { orderId }: Order): Promise<void> {
+    await this.plans.act(orderId);
+    await recordEffect(this.dataSource, orderId);
+  }
+
+  /** The same pattern as a handler on the service's own queue. */
+  @EventPattern<string>('order.placed')
+  @IdempotentHandler<Order>((order) => order.orderId, { consumer: 'copier' })
+  @ConsumeFrom('copies')
+  async onOrder(@Payload() { orderId }: Order): Promise<void> {
+    await recordEffect(this.dataSource, `copy of ${orderId}`);
+  }
+
+  @EventPattern<string>('stubborn')
+  @IdempotentHandler<Order>((order) => order.orderId)
+  @Retry({ delays: [20], attempts: 5 })
+  async onStubborn(@Payload() { orderId }: Order): Promise<void> {
+    await this.plans.act(orderId);
+    await recordEffect(this.dataSource, orderId);
+  }
+
+  @EventPattern<string>('once')
+  @IdempotentHandler<Order>((order) => order.orderId)
+  @Retry({ attempts: 1 })
+  async onOnce(@Payload() { orderId }: Order): Promise<void> {
+    await this.plans.act(orderId);
+  }
+}
+
+const cleanup = useCleanup();
+let service: OrderService;
+
+beforeAll(async () => {
+  service = await startOrders(cleanup, {
+    controllers: [Orders, Others],
+    config: { concurrency: 4, poolSize: 20, retryDelaysMs: [50, 2_000] },
+  });
+});
+
+beforeEach(() => service.db.query('DELETE FROM effect'));
+
+const publish = (routingKey: string, orderId: string): Promise<void> =>
+  service.broker.publish('events', routingKey, { orderId });
+
+it('lets a slow handler on a queue of its own hold up nobody else', async () => {
+  const slow = gate();
+  const reports = ['R1', 'R2', 'R3', 'R4', 'R5'];
+  for (const orderId of reports) {
+    service.plans.plan(orderId, () => slow.opened);
+    await publish('report.wanted', orderId);
+  }
+  await eventually(() => expect(service.settlements.unsettled).toBe(2));
+  for (let index = 0; index < 20; index++) await place(service.broker, { orderId: `F${index}` });
+  await eventually(async () => expect(await effects(service.db)).toHaveLength(40));
+  // As many as its concurrency says, and the rest waits at the broker.
+  await holds(() => expect(service.settlements.unsettled).toBe(2), 200);
+  expect(await service.broker.depth('commissions.reports')).toEqual({ ready: 3, consumers: 1 });
+  slow.open();
+  await settled(service);
+  await eventually(async () => expect(await effects(service.db)).toHaveLength(45));
+});
+
+it('brings a message of which two queues want a copy to both, and each once', async () => {
+  await place(service.broker, { orderId: 'B' });
+  await place(service.broker, { orderId: 'B' });
+  await eventually(async () => expect(await effects(service.db)).toEqual(['B', 'copy of B']));
+  await settled(service);
+});
+
+it('brings a failed message of a queue back to that queue alone', async () => {
+  service.plans.plan('R', (run) => {
+    if (run === 1) throw new Error('fails once');
+  });
+  await publish('report.wanted', 'R');
+  await eventually(async () => expect(await effects(service.db)).toEqual(['R']));
+  await settled(service);
+});
+
+it('tries as often as @Retry says, after the delays that it says', async () => {
+  service.plans.plan('S', (run) => {
+    if (run < 5) throw new Error('fails four times');
+  });
+  await publish('stubborn', 'S');
+  // Four times 20 ms: the service's own second delay is two seconds.
+  await eventually(async () => expect(await effects(service.db)).toEqual(['S']), {
+    timeoutMs: 1_900,
+  });
+  service.plans.plan('T', () => Promise.reject(new Error('fails')));
+  await publish('stubborn', 'T');
+  expect((await deadLetter(service.broker)).headers).toMatchObject({
+    'x-attempt': 5,
+    'x-dead-reason': 'attempts-exhausted',
+    'x-consumer': 'commissions/stubborn',
+  });
+  expect(service.plans.runs('T')).toBe(5);
+});
+
+it('does not try again what @Retry says to try once', async () => {
+  service.plans.plan('O', () => Promise.reject(new Error('fails')));
+  await publish('once', 'O');
+  expect((await deadLetter(service.broker)).headers).toMatchObject({ 'x-attempt': 1 });
+  expect(service.plans.runs('O')).toBe(1);
+});
+
+it('waits at least as long as RetryLaterError asks for, and counts the attempt', async () => {
+  service.plans.plan('L', (run) => {
+    if (run === 1) throw new RetryLaterError(60, 'not before');
+  });
+  await publish('stubborn', 'L');
+  await eventually(async () =>
+    expect((await service.broker.depth('commissions.retry.2000')).ready).toBe(1),
+  );
+  expect(service.plans.runs('L')).toBe(1);
+  await eventually(async () => expect(await effects(service.db)).toEqual(['L']));
+  await settled(service);
+});
