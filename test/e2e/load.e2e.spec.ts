@@ -52,7 +52,12 @@ function start(waitReady = true): Promise<ServiceProcess> {
     waitReady,
     databaseUrl: db.url,
     rabbitmqUrl: broker.url,
-    env: { CONSUMER_CONCURRENCY: '8', RETRY_DELAYS: '0.1,0.2,0.5,1,1', LOG_LEVEL: 'warn' },
+    env: {
+      CONSUMER_CONCURRENCY: '8',
+      RETRY_DELAYS: '0.1,0.2,0.5,1,1',
+      RETRY_JITTER: '0',
+      LOG_LEVEL: 'warn',
+    },
   });
 }
 
@@ -72,7 +77,7 @@ async function publishAll(): Promise<void> {
 
 /** Expects that nothing waits any more, and nothing is dead. */
 async function expectDrained(): Promise<void> {
-  const queues = ['commissions', 'commissions.dead'].concat(
+  const queues = ['commissions', 'commissions.suspects', 'commissions.dead'].concat(
     [100, 200, 500, 1000].map((ms) => `commissions.retry.${ms}`),
   );
   const depths = await Promise.all(
