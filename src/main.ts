@@ -3,12 +3,18 @@ import { Logger } from '@nestjs/common';
 import { ConfigurationError } from './config/index.js';
 import { DatabaseUnavailableError } from './database/index.js';
 import { StartupFaultsError } from './idempotency/index.js';
-import { TopologyError } from './messaging/index.js';
+import { HandlerOptionsError, TopologyError } from './messaging/index.js';
 import { redactUrls } from './observability/index.js';
 import { start } from './start.js';
 
 /** Errors that tell their reader what to do. Any other is a defect, and its place matters. */
-const EXPLAINED = [ConfigurationError, DatabaseUnavailableError, StartupFaultsError, TopologyError];
+const EXPLAINED = [
+  ConfigurationError,
+  DatabaseUnavailableError,
+  StartupFaultsError,
+  HandlerOptionsError,
+  TopologyError,
+];
 
 try {
   await start();
