@@ -18,6 +18,12 @@ import { Replica } from './replica.js';
 const FAULTS = Number(process.env.CHAOS_FAULTS ?? 20);
 const SEED = Number(process.env.CHAOS_SEED ?? 1);
 const REPLICAS = 3;
+const SETTINGS = {
+  CONSUMER_CONCURRENCY: '8',
+  RETRY_DELAYS: '0.1,0.2,0.5,1,1',
+  RETRY_JITTER: '0',
+  LOG_LEVEL: 'warn',
+};
 const QUEUES = [
   'commissions',
   'commissions.suspects',
@@ -37,7 +43,7 @@ beforeAll(async () => {
   broker = cleanup.use(await createTestBroker(node));
   replicas = await Promise.all(
     Array.from({ length: REPLICAS }, () =>
-      Replica.create(cleanup, { databaseUrl: db.url, rabbitmqUrl: broker.url }),
+      Replica.create(cleanup, { databaseUrl: db.url, rabbitmqUrl: broker.url }, SETTINGS),
     ),
   );
   await Promise.all(replicas.map((replica) => replica.ready()));

@@ -1,5 +1,6 @@
 import {
   createTcpProxy,
+  eventually,
   startService,
   type Cleanup,
   type ServiceProcess,
@@ -11,26 +12,31 @@ export interface Urls {
   rabbitmqUrl: string;
 }
 
-/** One process of the service, behind proxies of its own; another one takes its place when it ends. */
+/** One process of the service, behind proxies of its own. Another takes its place when it ends, as a platform does. */
 export class Replica implements AsyncDisposable {
   private service: ServiceProcess | undefined;
 
   private constructor(
     readonly postgres: TcpProxy,
     readonly rabbit: TcpProxy,
+    private readonly settings: Record<string, string>,
   ) {}
 
-  static async create(cleanup: Cleanup, { databaseUrl, rabbitmqUrl }: Urls): Promise<Replica> {
+  static async create(
+    cleanup: Cleanup,
+    { databaseUrl, rabbitmqUrl }: Urls,
+    settings: Record<string, string>,
+  ): Promise<Replica> {
     const postgres = cleanup.use(await createTcpProxy(databaseUrl));
     const rabbit = cleanup.use(await createTcpProxy(rabbitmqUrl));
-    const replica = cleanup.use(new Replica(postgres, rabbit));
+    const replica = cleanup.use(new Replica(postgres, rabbit, settings));
     await replica.start();
     return replica;
   }
 
   /** Ends as a crash does, and begins again. */
   async crash(): Promise<void> {
-    await this.service?.kill();
+    await this.end('SIGKILL');
     await this.start();
   }
 
@@ -43,14 +49,17 @@ export class Replica implements AsyncDisposable {
 
   /** Throws when it does not end by itself and with 0. */
   async stop(): Promise<void> {
-    const exit = await this.service?.stop(30_000);
+    const { service } = this;
+    this.service = undefined;
+    const exit = await service?.stop(30_000);
     if (exit?.code !== 0) {
-      throw new Error(`Ended with ${JSON.stringify(exit)}:\n${this.service?.output()}`);
+      throw new Error(`Ended with ${JSON.stringify(exit)}:\n${service?.output()}`);
     }
   }
 
-  ready(): Promise<void> | undefined {
-    return this.service?.ready(60_000);
+  /** A process that ended while it started, because what it needs had just been cut off, has a successor. */
+  async ready(): Promise<void> {
+    await eventually(() => this.service?.ready(5_000), { timeoutMs: 60_000 });
   }
 
   output(): string {
@@ -58,20 +67,23 @@ export class Replica implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.service?.kill();
+    await this.end('SIGKILL');
+  }
+
+  private async end(signal: NodeJS.Signals): Promise<void> {
+    const { service } = this;
+    this.service = undefined;
+    await service?.kill(signal);
   }
 
   private async start(): Promise<void> {
-    this.service = await startService({
+    const service = await startService({
       databaseUrl: this.postgres.url,
       rabbitmqUrl: this.rabbit.url,
       waitReady: false,
-      env: {
-        CONSUMER_CONCURRENCY: '8',
-        RETRY_DELAYS: '0.1,0.2,0.5,1,1',
-        RETRY_JITTER: '0',
-        LOG_LEVEL: 'warn',
-      },
+      env: this.settings,
     });
+    this.service = service;
+    void service.exited.then(() => (this.service === service ? this.start() : undefined));
   }
 }
