@@ -1,4 +1,4 @@
-import type { DataSource } from 'typeorm';
+import type { DataSource, QueryRunner } from 'typeorm';
 import { migrations } from '../../migrations/index.js';
 import { probe } from './probe.js';
 
@@ -41,12 +41,17 @@ export async function pendingMigrations(dataSource: DataSource): Promise<string[
   });
 }
 
-/** A connection answers and may write: false on a standby and after a failover to read-only. */
+/**
+ * A connection answers and may write: false on a standby and after a failover to read-only. The next question
+ * then takes another connection, which may lead to the new primary.
+ */
 export async function isWritable(dataSource: DataSource): Promise<boolean> {
-  return probe(dataSource, async (runner) => {
-    const [{ writable }] = (await runner.query(
-      `SELECT NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::boolean AS writable`,
-    )) as [{ writable: boolean }];
-    return writable;
-  });
+  return probe(dataSource, askIfWritable, (writable) => writable);
+}
+
+async function askIfWritable(runner: QueryRunner): Promise<boolean> {
+  const [{ writable }] = (await runner.query(
+    `SELECT NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::boolean AS writable`,
+  )) as [{ writable: boolean }];
+  return writable;
 }

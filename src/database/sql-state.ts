@@ -75,11 +75,17 @@ export function isDatabaseOutage(error: unknown): boolean {
   return state !== undefined && isOutageState(state) && !isUnsendable(error);
 }
 
-/** The connection can serve no other transaction, although it may be open. */
+/**
+ * The connection may serve no other transaction, although it is open. After a failover some still lead to the
+ * server that is read-only now, and would for ever.
+ */
 export function isConnectionSpoiled(error: unknown): boolean {
-  return [...causes(error)].some(
-    (link) =>
-      link instanceof CommitOutcomeUnknownError || link instanceof PreparedStatementLostError,
+  return (
+    sqlStateOf(error) === READ_ONLY ||
+    [...causes(error)].some(
+      (link) =>
+        link instanceof CommitOutcomeUnknownError || link instanceof PreparedStatementLostError,
+    )
   );
 }
 

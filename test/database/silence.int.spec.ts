@@ -137,6 +137,27 @@ it.each<[string, (orders: Orders) => Promise<unknown>]>([
   expect(world.settlements.nacked).toBe(nacked);
 });
 
+it('takes a key that somebody holds for busy, not for silence', async () => {
+  const holder = await world.db.pool.connect();
+  try {
+    await holder.query('BEGIN');
+    await holder.query(
+      `INSERT INTO processed_message (consumer, key, expires_at)
+       VALUES ('commissions/order.hurried', 'held', now())`,
+    );
+    await hurry('held');
+    // Sooner than the timeout for locks of a handler that has more time.
+    await eventually(() => expect(world.app.log()).toContain('KeyBusyError'), { timeoutMs: 3_000 });
+    await holder.query('ROLLBACK');
+  } finally {
+    holder.release();
+  }
+  await processed('held');
+  await world.quiet();
+  expect(await world.effects()).toContain('held');
+  expect(world.orders.runs('held')).toBe(1);
+});
+
 it('gives a slow statement the whole time that PostgreSQL has for it', async () => {
   // The handler's own time is over first: its statement begins when half of that is gone.
   const attempts: unknown[] = [];

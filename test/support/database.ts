@@ -2,6 +2,7 @@ import { Pool, type QueryResultRow } from 'pg';
 import { withAdmin } from './postgres-admin.js';
 import { temporaryName } from './names.js';
 import { server } from './servers.js';
+import { migrate } from './template-database.js';
 
 /** By this name the harness's own sessions are told from those of the code under test. */
 const harness = 'test-harness';
@@ -47,22 +48,36 @@ export interface TestDatabase extends AsyncDisposable {
   drop(): Promise<void>;
 }
 
+export interface TestDatabaseOptions {
+  /** Whether it has the tables of the template; true unless set. */
+  migrated?: boolean;
+  /** Of another server than the shared one. */
+  serverUrl?: string;
+}
+
 /**
  * Creates a database of its own for a spec file: a copy of the migrated template, or an empty one.
  *
  * @example const db = cleanup.use(await createTestDatabase());
  */
-export async function createTestDatabase({ migrated = true } = {}): Promise<TestDatabase> {
+export async function createTestDatabase({
+  migrated = true,
+  serverUrl,
+}: TestDatabaseOptions = {}): Promise<TestDatabase> {
   const name = temporaryName();
-  const template = migrated ? server('templateDatabase') : 'template0';
-  await withAdmin((admin) => admin.query(`CREATE DATABASE "${name}" TEMPLATE "${template}"`));
+  const address = serverUrl ?? server('databaseUrl');
+  const copied = migrated && serverUrl === undefined;
+  const template = copied ? server('templateDatabase') : 'template0';
+  const create = `CREATE DATABASE "${name}" TEMPLATE "${template}"`;
+  await withAdmin((admin) => admin.query(create), address);
+  if (migrated && !copied) await migrate(address, name);
 
-  const url = new URL(server('databaseUrl'));
+  const url = new URL(address);
   url.pathname = `/${name}`;
   const pool = new Pool({ connectionString: url.href, max: 4, application_name: harness });
   // A test that restarts or cuts things ends idle connections of the harness too; the pool replaces them.
   pool.on('error', () => undefined);
-  return new PostgresTestDatabase(name, url.href, pool);
+  return new PostgresTestDatabase(name, url.href, pool, address);
 }
 
 class PostgresTestDatabase implements TestDatabase {
@@ -70,6 +85,7 @@ class PostgresTestDatabase implements TestDatabase {
     readonly name: string,
     readonly url: string,
     readonly pool: Pool,
+    private readonly serverUrl: string,
   ) {}
 
   async query<Row extends QueryResultRow>(sql: string, params?: unknown[]): Promise<Row[]> {
@@ -111,7 +127,8 @@ class PostgresTestDatabase implements TestDatabase {
 
   async drop(): Promise<void> {
     if (!this.pool.ended) await this.pool.end();
-    await withAdmin((admin) => admin.query(`DROP DATABASE IF EXISTS "${this.name}" WITH (FORCE)`));
+    const drop = `DROP DATABASE IF EXISTS "${this.name}" WITH (FORCE)`;
+    await withAdmin((admin) => admin.query(drop), this.serverUrl);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -40,6 +40,7 @@ export { createTestDatabase, type TestDatabase, type Session, type Lock } from '
 export { eventually, holds, type EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
 export { startOwnBroker, type OwnBroker, type OwnBrokerOptions } from './own-broker.js';
+export { ownPostgresObstacle, startOwnPostgres, type OwnPostgres } from './own-postgres.js';
 export { atPoint, cut, kill, stall, type Action, type Point, type PointOptions } from './points.js';
 export { pgBouncerObstacle, startPgBouncer, type PgBouncer } from './pgbouncer.js';
 export { startService, type ServiceProcess, type ServiceOptions } from './service-process.js';

@@ -62,14 +62,19 @@ async function fromPackages(programs: string, erlangArguments: string): Promise<
     },
     stop: async (signal) => void (await stopProcesses(folder, servers, signal)),
     control: (args) => run(join(programs, 'rabbitmqctl'), args, place),
-    removal: [
-      `for process in /proc/[0-9]*; do
-         case "$(readlink $process/cwd)/" in "$0"/*) kill -9 "\${process#/proc/}";; esac
-       done
-       until rm -rf "$0"; do sleep 0.1; done`,
-      folder,
-    ],
+    removal: removalOf(folder),
   };
+}
+
+/** Of a server that lives in a folder. */
+export function removalOf(folder: string): BrokerWay['removal'] {
+  return [
+    `for process in /proc/[0-9]*; do
+       case "$(readlink $process/cwd)/" in "$0"/*) kill -9 "\${process#/proc/}";; esac
+     done
+     until rm -rf "$0"; do sleep 0.1; done`,
+    folder,
+  ];
 }
 
 /** The image is the one in docker-compose.yml. */

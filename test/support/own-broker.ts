@@ -117,9 +117,11 @@ export class OwnBroker implements AsyncDisposable, BrokerAddress {
 
 /**
  * A process of its own that waits for the end of its input, which comes when this process closes it or ends,
- * however it ends. The only way in which a node is removed, so that every run tests it.
+ * however it ends. The only way in which a server is removed, so that every run tests it.
  */
-function removeWhenThisProcessEnds({ removal: [script, subject] }: BrokerWay): ChildProcess {
+export function removeWhenThisProcessEnds({
+  removal: [script, subject],
+}: Pick<BrokerWay, 'removal'>): ChildProcess {
   const remover = spawn('sh', ['-c', `cat >/dev/null\n${script}`, subject], {
     cwd: '/',
     // Not in the group that Ctrl-C ends.

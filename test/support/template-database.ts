@@ -58,7 +58,8 @@ async function dropTemplate(admin: Client, name: string): Promise<void> {
   await admin.query(`DROP DATABASE "${name}" WITH (FORCE)`);
 }
 
-async function migrate(databaseUrl: string, name: string): Promise<void> {
+/** Runs the migration program on a database of a server. */
+export async function migrate(databaseUrl: string, name: string): Promise<void> {
   const url = new URL(databaseUrl);
   url.pathname = `/${name}`;
   await promisify(execFile)(process.execPath, ['dist/src/migrate.js'], {
