@@ -74,7 +74,7 @@ it('counts nothing against a message whose claim is not answered', async () => {
   await world.quiet();
   expect(await effectsOf('claim')).toEqual(['claim-1']);
   expect(attempt).toBeUndefined();
-  expect(world.app.log()).toContain('DatabaseSilentError');
+  expect(world.app.log()).toContain('PostgreSQL neither answers a statement');
 });
 
 it.each(['toServer', 'toClient'] as const)(
