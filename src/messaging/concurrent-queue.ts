@@ -37,9 +37,12 @@ export class ConcurrentQueue implements ServiceQueue {
   }
 
   async attach(connection: ChannelModel): Promise<void> {
-    // In turn, so that what the second one declares is there already.
-    await this.main.attach(connection);
-    await this.suspects.attach(connection);
+    try {
+      await this.main.attach(connection);
+    } finally {
+      // Also when the first one is refused: each tries again by itself.
+      await this.suspects.attach(connection);
+    }
   }
 
   async pause(): Promise<void> {

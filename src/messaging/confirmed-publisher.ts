@@ -14,7 +14,7 @@ import {
   type MessagingOptions,
 } from './messaging.options.js';
 
-/** How long a publish waits for a connection and its confirm. */
+/** How long a publish waits for a connection and its confirm, when its caller cannot wait for ever. */
 const PUBLISH_TIMEOUT_MS = 10_000;
 
 /**
@@ -39,7 +39,6 @@ export class ConfirmedPublisher implements OnApplicationShutdown {
     });
     this.channel = this.connection.createChannel({
       confirm: true,
-      publishTimeout: PUBLISH_TIMEOUT_MS,
       setup: async (channel: ConfirmChannel) => {
         channel.on('return', (message: Message) => this.onReturn(message));
         await channel.assertExchange(exchange, 'topic', { durable: true });
@@ -55,11 +54,36 @@ export class ConfirmedPublisher implements OnApplicationShutdown {
    * @throws Error when the broker refuses it or does not confirm within ten seconds; it may have been
    *   stored all the same
    */
-  async publish(
+  publish(
     exchange: string,
     routingKey: string,
     content: Buffer,
     options: Options.Publish,
+  ): Promise<void> {
+    return this.send(exchange, routingKey, content, { ...options, timeout: PUBLISH_TIMEOUT_MS });
+  }
+
+  /**
+   * The same without a limit of time, for what nobody waits for. While the broker blocks publishers it
+   * has the message already, unread: sent again after a while, it would be stored as often.
+   *
+   * @throws UnroutableMessageError when no queue takes the message
+   * @throws Error when the broker refuses it
+   */
+  publishPatiently(
+    exchange: string,
+    routingKey: string,
+    content: Buffer,
+    options: Options.Publish,
+  ): Promise<void> {
+    return this.send(exchange, routingKey, content, options);
+  }
+
+  private async send(
+    exchange: string,
+    routingKey: string,
+    content: Buffer,
+    options: Options.Publish & { timeout?: number },
   ): Promise<void> {
     const id = randomUUID();
     await this.channel.publish(exchange, routingKey, content, {
@@ -75,7 +99,10 @@ export class ConfirmedPublisher implements OnApplicationShutdown {
 
   /** Answers a request. The asker may be gone, which is no fault of ours. */
   async reply(replyTo: string, correlationId: string | undefined, content: Buffer): Promise<void> {
-    await this.channel.sendToQueue(replyTo, content, { correlationId });
+    await this.channel.sendToQueue(replyTo, content, {
+      correlationId,
+      timeout: PUBLISH_TIMEOUT_MS,
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -35,7 +35,8 @@ export class Copier {
       // What is delivered again is settled there; a copy of it would be one too many.
       delivery.on.closed.throwIfAborted();
       try {
-        await this.publisher.publish(DEFAULT_EXCHANGE, queue, content, options);
+        const stored = this.publisher.publishPatiently(DEFAULT_EXCHANGE, queue, content, options);
+        await unlessAborted(stored, delivery.on.closed);
         return;
       } catch (refusal) {
         this.logger.error(`No copy for ${queue} could be stored: ${messageOf(refusal)}`);
@@ -52,5 +53,18 @@ export class Copier {
         this.logger.error(`The queues could not be declared again: ${messageOf(error)}`);
       });
     }
+  }
+}
+
+async function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  let stop = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', stop);
+  });
+  try {
+    await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
 }

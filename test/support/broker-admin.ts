@@ -1,3 +1,4 @@
+import { eventually } from './eventually.js';
 import { ManagementApi } from './management-api.js';
 import { isLeftOver } from './names.js';
 
@@ -24,7 +25,8 @@ export async function createVhost(
 
 /** Deletes both, with everything in the vhost and every connection to it. */
 export async function deleteVhost(api: ManagementApi, name: string): Promise<void> {
-  await api.delete(`/vhosts/${name}`);
+  // Refused with 500 while a queue of a node that has just been restarted is choosing its leader.
+  await eventually(() => api.delete(`/vhosts/${name}`), { timeoutMs: 20_000 });
   await api.delete(`/users/${name}`);
 }
 

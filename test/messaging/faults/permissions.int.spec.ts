@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 async function isReady(status: 200 | 503): Promise<void> {
-  await eventually(async () => expect((await readiness(service.app)).status).toBe(status));
+  await eventually(async () => expect(await readiness(service.app)).toMatchObject({ status }));
 }
 
 /** One that succeeds and one that needs a copy, placed while something is wrong. */
@@ -43,6 +43,9 @@ async function allApplied(orders: string[]): Promise<void> {
 }
 
 it.each<[string, () => Promise<void>]>([
+  ['may not write', () => service.broker.permit({ ...everything, write: '' })],
+  ['may not read', () => service.broker.permit({ ...everything, read: '' })],
+  ['may not configure', () => service.broker.permit({ ...everything, configure: '' })],
   ['may not use the vhost', () => service.broker.permit()],
   ['has another password', () => service.broker.setPassword('another')],
 ])(
