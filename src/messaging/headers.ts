@@ -18,10 +18,12 @@ export const HEADER = {
   firstFailedAt: 'x-first-failed-at',
   lastFailedAt: 'x-last-failed-at',
   publishId: 'x-publish-id',
+  /** The failures that ended in a replay, oldest first. */
+  history: 'x-dead-history',
 } as const;
 
 /** The broker's own count of how often it has delivered this copy in vain. */
-const DELIVERY_COUNT = 'x-delivery-count';
+export const DELIVERY_COUNT = 'x-delivery-count';
 
 /**
  * Headers that make the broker act, or that describe another passage of the message: CC would send the

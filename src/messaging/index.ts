@@ -1,3 +1,14 @@
+export type { ChangeOptions, ChangeResult, Progress } from './dead-letters/change.js';
+export type { DeadLetter } from './dead-letters/dead-letter.js';
+export { DeadLetters, type ReplayOptions } from './dead-letters/dead-letters.js';
+export {
+  DeadLetterFilterError,
+  DeadLettersBusyError,
+  DeadLettersInterruptedError,
+  NoDeadLetterQueueError,
+} from './dead-letters/errors.js';
+export type { DeadLetterFilter, DeadLetterSelection } from './dead-letters/filter.js';
+export type { PastFailure } from './dead-letters/history.js';
 export {
   HandlerOptionsError,
   PermanentError,

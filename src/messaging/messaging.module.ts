@@ -1,6 +1,7 @@
 import { Global, Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
 import { ConfirmedPublisher } from './confirmed-publisher.js';
+import { DeadLetters } from './dead-letters/dead-letters.js';
 import { DeliveryInterceptor } from './delivery.interceptor.js';
 import { EventPublisher } from './event-publisher.js';
 import { MESSAGING_OPTIONS, type MessagingOptions } from './messaging.options.js';
@@ -20,11 +21,12 @@ export class MessagingModule {
         { provide: MESSAGING_OPTIONS, ...options },
         ConfirmedPublisher,
         EventPublisher,
+        DeadLetters,
         ReliableRmqServer,
         { provide: APP_INTERCEPTOR, useClass: DeliveryInterceptor },
         { provide: APP_FILTER, useClass: RethrowFilter },
       ],
-      exports: [EventPublisher, ReliableRmqServer],
+      exports: [EventPublisher, DeadLetters, ReliableRmqServer],
     };
   }
 }

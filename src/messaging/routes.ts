@@ -60,7 +60,8 @@ export class Routes {
   }
 }
 
-function matches(pattern: string[], words: string[], from = 0, at = 0): boolean {
+/** Whether the words of a routing key match those of a topic. */
+export function matches(pattern: string[], words: string[], from = 0, at = 0): boolean {
   const word = pattern[from];
   if (word === undefined) {
     return at === words.length;
