@@ -82,6 +82,7 @@ it('lets a slow handler on a queue of its own hold up nobody else', async () => 
   await eventually(() => expect(service.settlements.unsettled).toBe(2));
   for (let index = 0; index < 20; index++) await place(service.broker, { orderId: `F${index}` });
   await eventually(async () => expect(await effects(service.db)).toHaveLength(40));
+  await eventually(() => expect(service.settlements.unsettled).toBe(2));
   // As many as its concurrency says, and the rest waits at the broker.
   await holds(() => expect(service.settlements.unsettled).toBe(2), 200);
   expect(await service.broker.depth('commissions.reports')).toEqual({ ready: 3, consumers: 1 });

@@ -102,7 +102,10 @@ it('is live and not ready while its broker is away', async () => {
   await eventually(async () => {
     const { status, parts } = await ready();
     expect(status).toBe(503);
-    expect(parts.consumer).toEqual({ status: 'down', reason: 'not connected to the queue' });
+    expect(parts.consumer).toEqual({
+      status: 'down',
+      reason: 'not connected to the queue commissions',
+    });
   });
   await isLive();
   await rabbit.accept();
