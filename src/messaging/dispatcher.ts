@@ -3,20 +3,22 @@ import { RpcException } from '@nestjs/microservices';
 import type { ConsumeMessage } from 'amqplib';
 import type { ConfirmedPublisher } from './confirmed-publisher.js';
 import { DeliveryContext } from './delivery-context.js';
-import { UnprocessableMessageError } from './errors.js';
+import { MisplacedMessageError, UnprocessableMessageError } from './errors.js';
 import { messageOf } from './error-text.js';
 import { decisive, failureOf, type Classify, type Failed, type Failure } from './failure.js';
 import type { RunHandler } from './handler-run.js';
 import { parseMessage, type IncomingMessage } from './incoming-message.js';
-import type { PlannedHandler } from './queue-plan.js';
+import type { PlannedHandler, QueuePlan } from './queue-plan.js';
 import type { RetrySchedule } from './retry-policy.js';
-import { routeOf, type Match, type Routes } from './routes.js';
+import { routeOf, Routes, type Match } from './routes.js';
 
 export interface DispatcherOptions {
   queue: string;
   /** Scopes the default consumer names: `commissions/sale.completed`. */
   service: string;
   classify: Classify;
+  /** Handlers on the service's other queues. */
+  elsewhere: QueuePlan['elsewhere'];
   /** For a message that fails before it has a handler. */
   schedule: RetrySchedule;
 }
@@ -24,13 +26,16 @@ export interface DispatcherOptions {
 /** Takes a message to its handlers, and tells how they ended. */
 export class Dispatcher {
   private readonly logger = new Logger(Dispatcher.name);
+  private readonly elsewhere: Routes;
 
   constructor(
     private readonly options: DispatcherOptions,
     private readonly routes: Routes,
     private readonly publisher: ConfirmedPublisher,
     private readonly runHandler: RunHandler,
-  ) {}
+  ) {
+    this.elsewhere = new Routes(options.elsewhere.map(({ handler }) => handler));
+  }
 
   /**
    * @returns undefined when every handler has ended well, else the failure that decides what becomes of
@@ -63,10 +68,22 @@ export class Dispatcher {
         return { pattern, ...match };
       }
     }
+    this.throwIfMisplaced(candidates);
     throw new UnprocessableMessageError(
       'no-handler',
       `no handler on the queue ${this.options.queue} for ${candidates.join(' or ')}`,
     );
+  }
+
+  /** A handler that has moved leaves messages behind: waiting, or in a delay queue. */
+  private throwIfMisplaced(candidates: string[]): void {
+    for (const pattern of candidates) {
+      const [other] = this.elsewhere.match(pattern).handlers;
+      const found = this.options.elsewhere.find(({ handler }) => handler === other);
+      if (found !== undefined) {
+        throw new MisplacedMessageError(found.queue, pattern);
+      }
+    }
   }
 
   /**

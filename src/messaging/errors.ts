@@ -77,6 +77,18 @@ export class UnprocessableMessageError extends Error {
   }
 }
 
+/** The message is in a queue that its handler has left. */
+export class MisplacedMessageError extends Error {
+  override readonly name = 'MisplacedMessageError';
+
+  constructor(
+    readonly queue: string,
+    pattern: string,
+  ) {
+    super(`the handler of ${pattern} consumes the queue ${queue}`);
+  }
+}
+
 /** The broker has no queue for a message that was to reach one. It was not stored anywhere. */
 export class UnroutableMessageError extends Error {
   override readonly name = 'UnroutableMessageError';

@@ -57,17 +57,19 @@ describe('failureOf', () => {
 
 describe('decisive', () => {
   const failed = (kind: Failure['kind'], attempts = 3): Failed => ({
-    failure: { kind, reason: 'r', error: new Error(kind) },
+    failure: { kind, reason: 'r', queue: 'q', error: new Error(kind) },
     consumer: 'commissions/sale.completed',
     schedule: { delaysMs: [1], attempts },
   });
-  const all = (['outage', 'failed', 'busy', 'permanent'] as const).map((kind) => failed(kind));
+  const all = (['outage', 'failed', 'busy', 'permanent', 'misplaced'] as const).map((kind) =>
+    failed(kind),
+  );
 
   it('finds none among none', () => {
     expect(decisive([])).toBeUndefined();
   });
 
-  it.each([0, 1, 2, 3])('prefers what may still succeed, from rank %d on', (rank) => {
+  it.each([0, 1, 2, 3, 4])('prefers what may still succeed, from rank %d on', (rank) => {
     const left = all.slice(rank);
     expect(decisive(left)).toBe(left[0]);
     expect(decisive(left.toReversed())).toBe(left[0]);

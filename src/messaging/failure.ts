@@ -1,6 +1,11 @@
 import { HttpException } from '@nestjs/common';
 import { RpcException } from '@nestjs/microservices';
-import { PermanentError, RetryLaterError, UnprocessableMessageError } from './errors.js';
+import {
+  MisplacedMessageError,
+  PermanentError,
+  RetryLaterError,
+  UnprocessableMessageError,
+} from './errors.js';
 import type { RetrySchedule } from './retry-policy.js';
 
 /** What an error says about its message. */
@@ -11,6 +16,8 @@ export type Failure =
   | { kind: 'failed'; error: unknown; retryAfterMs?: number }
   /** Somebody else is processing it right now. Not an attempt. */
   | { kind: 'busy'; error: unknown }
+  /** Its handler is on another queue of the service. */
+  | { kind: 'misplaced'; queue: string; error: unknown }
   /** Something that every message needs is away. Not an attempt. */
   | { kind: 'outage'; error: unknown };
 
@@ -23,6 +30,9 @@ const BAD_REQUEST = new Set([400, 422]);
 const REFUSED = new Set([401, 403]);
 
 export function failureOf(error: unknown, classify: Classify): Failure {
+  if (error instanceof MisplacedMessageError) {
+    return { kind: 'misplaced', queue: error.queue, error };
+  }
   if (error instanceof UnprocessableMessageError) {
     return { kind: 'permanent', reason: error.reason, error };
   }
@@ -55,7 +65,7 @@ export interface Failed {
   firstFailedAt?: string | undefined;
 }
 
-const ORDER = ['permanent', 'busy', 'failed', 'outage'] as const;
+const ORDER = ['misplaced', 'permanent', 'busy', 'failed', 'outage'] as const;
 
 /**
  * Of several handlers' failures of one message, the one that decides: as long as one may succeed

@@ -112,7 +112,7 @@ export class OrderedQueue implements ServiceQueue {
     const { settlement } = this.parts;
     const { attempt } = progress;
     const decision = decide(failed.failure, attempt, failed.schedule);
-    if (decision.action === 'dead-letter') {
+    if (decision.action === 'dead-letter' || decision.action === 'move') {
       await this.letGo();
       await settlement.settle(
         delivery,

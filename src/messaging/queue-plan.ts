@@ -26,6 +26,8 @@ export interface QueuePlan {
   concurrency: number;
   ordered: boolean;
   handlers: PlannedHandler[];
+  /** Handlers of the service's other queues. What is for them alone is not bound here. */
+  elsewhere: { queue: string; handler: PlannedHandler }[];
   delays: DelayQueues;
 }
 
@@ -69,6 +71,11 @@ export function planQueues(registered: readonly RegisteredHandler[], options: Pl
       planQueue({ name: `${options.queue}.${name}`, concurrency, ordered }, queueOf(name), options),
     ),
   ];
+  for (const plan of queues) {
+    plan.elsewhere = queues
+      .filter((other) => other !== plan)
+      .flatMap(({ name, handlers }) => handlers.map((handler) => ({ queue: name, handler })));
+  }
   const concurrency = queues.reduce((sum, queue) => sum + inWork(queue), 0);
   return { queues, concurrency, faults: [...new Set(faults)] };
 }
@@ -92,7 +99,8 @@ function planQueue(
     // Also without a handler that retries: a message whose key is busy waits for it.
     retryDelaysMs[0]!,
   ]);
-  return { ...queue, handlers, delays: new DelayQueues(wantedMs, retryJitter) };
+  const delays = new DelayQueues(wantedMs, retryJitter);
+  return { ...queue, handlers, elsewhere: [], delays };
 }
 
 export function scheduleOf(

@@ -99,12 +99,17 @@ export class ReliableRmqServer extends ServerRMQ {
     this.queues = queues.map((plan) => this.queueOf(plan));
     this.starting = callback;
     await super.listen((error?: unknown) => this.endStart(error));
+    const server = this.server as unknown as AmqpConnectionManager | null;
     // Nest has just made its own listener for this, which creates the channel. The channel tells of a
     // connection that broke while it opened; unheard, that is an unhandled rejection.
-    (this.server as EventEmitter | null)?.once('connect', () => {
+    server?.once('connect', () => {
       (this.channel as EventEmitter | null)?.on('error', (error: Error) => {
         this.logger.warn(`The connection broke while it opened: ${messageOf(error)}`);
       });
+    });
+    // Nest's own line about it does not say why.
+    server?.on('disconnect', ({ err }) => {
+      this.logger.error(`The connection to RabbitMQ has ended: ${messageOf(err)}`);
     });
   }
 
@@ -130,14 +135,14 @@ export class ReliableRmqServer extends ServerRMQ {
     const { queue: service, exchange, crashLimit, classify, retryDelaysMs } = this.messaging;
     const topology = { service, exchange };
     const schedule = { delaysMs: retryDelaysMs, attempts: retryDelaysMs.length + 1 };
-    const { name: queue, delays } = plan;
+    const { name: queue, delays, elsewhere } = plan;
     const copier = new Copier(this.publisher, () => this.redeclare(plan));
     const parts: QueueParts = {
       plan,
       topology,
       crashLimit,
       dispatcher: new Dispatcher(
-        { queue, service, classify, schedule },
+        { queue, service, classify, elsewhere, schedule },
         new Routes(plan.handlers),
         this.publisher,
         this.runHandler,

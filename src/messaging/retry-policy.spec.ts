@@ -14,6 +14,7 @@ const failed: Failure = { kind: 'failed', error };
 const later: Failure = { kind: 'failed', error, retryAfterMs: 60_000 };
 const permanent: Failure = { kind: 'permanent', reason: 'invalid-key', error };
 const busy: Failure = { kind: 'busy', error };
+const misplaced: Failure = { kind: 'misplaced', queue: 'q', error };
 const outage: Failure = { kind: 'outage', error };
 
 const schedule: RetrySchedule = { delaysMs: [1_000, 5_000], attempts: 3 };
@@ -64,6 +65,7 @@ describe('decide', () => {
     ['busy key', busy, 0, schedule, retry(1_000, 0)],
     ['busy key, out of attempts', busy, 2, schedule, retry(1_000, 2)],
     ['busy key where there is one attempt', busy, 0, once, retry(1_000, 0)],
+    ['message whose handler is elsewhere', misplaced, 0, schedule, { action: 'move', queue: 'q' }],
     ['outage', outage, 0, schedule, { action: 'hand-back' }],
     ['outage, out of attempts', outage, 2, schedule, { action: 'hand-back' }],
   ])('%s', (_, failure, attempt, by, decision) => {

@@ -20,6 +20,7 @@ export interface RetryDecision {
 export type Decision =
   | RetryDecision
   | { action: 'dead-letter'; reason: string; attempt: number }
+  | { action: 'move'; queue: string }
   | { action: 'hand-back' };
 
 /**
@@ -32,6 +33,8 @@ export function decide(failure: Failure, attempt: number, schedule: RetrySchedul
   switch (failure.kind) {
     case 'permanent':
       return { action: 'dead-letter', reason: failure.reason, attempt: attempt + 1 };
+    case 'misplaced':
+      return { action: 'move', queue: failure.queue };
     case 'outage':
       return { action: 'hand-back' };
     case 'busy':

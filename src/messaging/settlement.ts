@@ -41,6 +41,8 @@ export class Settlement {
   async settle(delivery: Delivery, failed: Failed, decision: Decision): Promise<void> {
     if (decision.action === 'hand-back') {
       this.handBack(delivery, failed.failure.error);
+    } else if (decision.action === 'move') {
+      await this.move(delivery, failed, decision.queue);
     } else if (decision.action === 'dead-letter') {
       await this.deadLetter(delivery, failed, decision.reason, decision.attempt);
     } else if (isCopyable(delivery.message.properties)) {
@@ -58,21 +60,28 @@ export class Settlement {
 
   /** Moves a message to where it runs alone. False when it cannot be moved. */
   async isolate(delivery: Delivery): Promise<boolean> {
-    if (!isCopyable(delivery.message.properties)) {
+    const { message } = delivery;
+    if (!isCopyable(message.properties)) {
       return false;
     }
-    await this.copier.store(
-      delivery,
-      suspectQueue(this.options.queue),
-      originHeaders(delivery.message),
-    );
+    await this.copier.store(delivery, suspectQueue(this.options.queue), originHeaders(message));
     delivery.acknowledge();
     count('isolated', '');
-    const deliveries = deliveriesOf(delivery.message);
     this.logger.warn(
-      `Delivered ${deliveries} times without an end, runs alone now: ${this.describe(delivery.message)}.`,
+      `Delivered ${deliveriesOf(message)} times without an end, runs alone now: ${this.describe(message)}.`,
     );
     return true;
+  }
+
+  private async move(delivery: Delivery, failed: Failed, queue: string): Promise<void> {
+    const { message } = delivery;
+    if (!isCopyable(message.properties)) {
+      await this.deadLetter(delivery, failed, 'no-handler', attemptOf(message.properties.headers));
+      return;
+    }
+    await this.copier.store(delivery, queue, originHeaders(message));
+    delivery.acknowledge();
+    count('moved', queue);
   }
 
   /** Gives up a message that ends the process, or seems to. */

@@ -30,7 +30,7 @@ export interface Topology {
   exchange: string;
 }
 
-type Declaring = Pick<Channel, 'assertExchange' | 'assertQueue' | 'bindQueue'>;
+type Declaring = Pick<Channel, 'assertExchange' | 'assertQueue' | 'bindQueue' | 'unbindQueue'>;
 
 /**
  * Declares a queue and all that belongs to it. Safe to repeat: what exists with the same arguments stays
@@ -64,8 +64,15 @@ export function declareQueue(
         );
       }
     }
-    for (const pattern of new Set(plan.handlers.map((handler) => handler.pattern))) {
+    const patterns = new Set(plan.handlers.map((handler) => handler.pattern));
+    for (const pattern of patterns) {
       await channel.bindQueue(name, exchange, pattern);
+    }
+    // A handler that has moved to another queue has left its binding behind.
+    for (const pattern of new Set(plan.elsewhere.map(({ handler }) => handler.pattern))) {
+      if (!patterns.has(pattern)) {
+        await channel.unbindQueue(name, exchange, pattern);
+      }
     }
   });
 }

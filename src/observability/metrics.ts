@@ -13,7 +13,7 @@ export type Outcome =
 
 /** What the broker was told about one message. */
 export type Settlement =
-  'acknowledged' | 'retried' | 'delayed' | 'dead_lettered' | 'handed_back' | 'isolated';
+  'acknowledged' | 'retried' | 'delayed' | 'dead_lettered' | 'handed_back' | 'isolated' | 'moved';
 
 export const registry = new Registry();
 

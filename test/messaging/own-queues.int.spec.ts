@@ -145,3 +145,24 @@ it('waits at least as long as RetryLaterError asks for, and counts the attempt',
   await eventually(async () => expect(await effects(service.db)).toEqual(['L']));
   await settled(service);
 });
+
+it('takes the messages along that a handler has left behind, and the binding away', async () => {
+  const { broker, db, settlements } = service;
+  await broker.withChannel((channel) =>
+    channel.bindQueue('commissions', 'events', 'report.wanted'),
+  );
+  // In the queue that it has left: published before it moved, or back from a delay queue.
+  await broker.sendToQueue('commissions', { orderId: 'M1' }, { type: 'report.wanted' });
+  await eventually(async () => expect(await effects(db)).toEqual(['M1']));
+  await settled(service);
+
+  await broker.closeAllConnections();
+  await eventually(() => expect(service.app.log()).toContain('closed by a test'));
+  await settled(service);
+  const { delivered } = settlements;
+  await publish('report.wanted', 'M2');
+  await eventually(async () => expect(await effects(db)).toEqual(['M1', 'M2']));
+  await settled(service);
+  expect(settlements.delivered).toBe(delivered + 1);
+  expect((await broker.depth('commissions.dead')).ready).toBe(0);
+});
