@@ -45,8 +45,7 @@ export class AttemptNotes {
     }
     // It stays until the next one replaces it: this process may end as well.
     delivery.on.channel.nack(note, false, true);
-    const { of, ...progress } = JSON.parse(note.content.toString()) as Progress & { of: string };
-    return of === identityOf(message) ? progress : none;
+    return progressIn(note.content, message) ?? none;
   }
 
   /** Without its note a message only begins again with its attempts, so a failure is no reason to stop. */
@@ -65,6 +64,16 @@ export class AttemptNotes {
 /** Of the deliveries of a message, those after which it had not been handed back. */
 export function crashesOf(message: ConsumeMessage, { handedBack }: Progress): number {
   return Math.max(0, deliveriesOf(message) - handedBack);
+}
+
+/** What the note says, if it is one, and of this message. */
+function progressIn(note: Buffer, message: ConsumeMessage): Progress | undefined {
+  try {
+    const { of, ...progress } = JSON.parse(note.toString()) as Progress & { of: string };
+    return of === identityOf(message) ? progress : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function identityOf({ content, fields, properties }: ConsumeMessage): string {

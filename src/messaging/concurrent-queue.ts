@@ -22,13 +22,13 @@ export class ConcurrentQueue implements ServiceQueue {
       queue: plan.name,
       concurrency: plan.concurrency,
       declare,
-      onDelivery: (delivery) => run(this.process(delivery)),
+      onDelivery: (delivery) => run(delivery, this.process(delivery)),
     });
     this.suspects = new QueueConsumer({
       queue: suspectQueue(plan.name),
       concurrency: 1,
       declare,
-      onDelivery: (delivery) => run(this.processSuspect(delivery)),
+      onDelivery: (delivery) => run(delivery, this.processSuspect(delivery)),
     });
   }
 

@@ -31,7 +31,7 @@ export class OrderedQueue implements ServiceQueue {
       queue: plan.name,
       concurrency: 1,
       declare: (channel) => declareQueue(channel, plan, topology),
-      onDelivery: (delivery) => run(this.process(delivery)),
+      onDelivery: (delivery) => run(delivery, this.process(delivery)),
     });
   }
 

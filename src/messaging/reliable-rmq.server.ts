@@ -8,6 +8,7 @@ import { AttemptNotes } from './attempt-notes.js';
 import { ConcurrentQueue } from './concurrent-queue.js';
 import { ConfirmedPublisher } from './confirmed-publisher.js';
 import { Copier } from './copier.js';
+import type { Delivery } from './delivery.js';
 import { Dispatcher } from './dispatcher.js';
 import { messageOf } from './error-text.js';
 import { HandlerOptionsError, TopologyError } from './errors.js';
@@ -149,7 +150,8 @@ export class ReliableRmqServer extends ServerRMQ {
       ),
       settlement: new Settlement({ queue, service, delays }, copier),
       outage: this.outage,
-      run: (processing) => this.inFlight.add(processing.catch((error) => this.notSettled(error))),
+      run: (delivery, processing) =>
+        this.inFlight.add(processing.catch((error) => this.notSettled(delivery, error))),
     };
     return plan.ordered
       ? new OrderedQueue(parts, new AttemptNotes(queue, this.publisher))
@@ -186,9 +188,15 @@ export class ReliableRmqServer extends ServerRMQ {
     await atMost(CLOSE_TIMEOUT_MS, super.close());
   }
 
-  /** The channel is gone, and its messages are being delivered again. */
-  private notSettled(error: unknown): void {
+  /** The channel is gone as a rule, and its messages are being delivered again. */
+  private notSettled(delivery: Delivery, error: unknown): void {
     this.logger.warn(`Not settled, will be redelivered: ${messageOf(error)}`);
+    try {
+      // Should the channel be there after all. The broker counts it, so it cannot go on for ever.
+      delivery.handBack();
+    } catch {
+      // It is gone.
+    }
   }
 
   private readonly runHandler: RunHandler = (handler, data, context) =>

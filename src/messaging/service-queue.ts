@@ -1,4 +1,5 @@
 import type { ChannelModel } from 'amqplib';
+import type { Delivery } from './delivery.js';
 import type { Dispatcher } from './dispatcher.js';
 import type { Outage, Pausable } from './outage.js';
 import type { QueuePlan } from './queue-plan.js';
@@ -23,6 +24,6 @@ export interface QueueParts {
   dispatcher: Dispatcher;
   settlement: Settlement;
   outage: Outage;
-  /** Runs the processing of a message, which a stop waits for. Logs when it rejects. */
-  run: (processing: Promise<void>) => void;
+  /** Watches over the processing of a message: a stop waits for it, and none that fails is left behind. */
+  run: (delivery: Delivery, processing: Promise<void>) => void;
 }

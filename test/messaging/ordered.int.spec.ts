@@ -163,6 +163,20 @@ it('keeps order and attempts when its process loses the connection, or stops, wh
   }
 });
 
+it('begins again with the attempts when the note of them is not readable', async () => {
+  const first = await replica();
+  service.plans.plan('G0', (run) => {
+    if (run === 1) throw new Error('not yet');
+  });
+  await publishAll('G', 1);
+  await eventually(() => expect(service.plans.runs('G0')).toBe(1), { intervalMs: 1 });
+  await first.app.close();
+  await service.broker.sendToQueue(`${QUEUE}.notes`, 'no note');
+  const second = await replica();
+  await eventually(async () => expect(await ledger()).toEqual(['G0']));
+  await second.app.close();
+});
+
 it('waits where it is during an outage of the database, and burns nothing', async () => {
   const own = await startOrders(cleanup, { controllers: [Ledger] });
   await own.db.query(
