@@ -43,8 +43,12 @@ async function expectOneEffectEach(prefix: string, orderIds: string[]): Promise<
   expect(await dead()).toBe(0);
 }
 
-it('loses nothing and has one effect of each when it is killed between copy and removal', async () => {
-  const orderIds = await giveUp('K', 10);
+it.each([
+  ['before a copy is sent', 'before-publish'],
+  ['when a copy is stored and not yet confirmed', 'published'],
+  ['between the confirmed copy and the removal', 'before-ack'],
+] as const)('loses nothing and has one effect of each when it is killed %s', async (_, point) => {
+  const orderIds = await giveUp(`K-${point}-`, 10);
   const proxy = cleanup.use(await createTcpProxy(service.broker.url));
   const child = spawn(
     process.execPath,
@@ -52,11 +56,11 @@ it('loses nothing and has one effect of each when it is killed between copy and 
     { env: { ...process.env, RABBITMQ_URL: proxy.url }, stdio: 'ignore' },
   );
   const ended = once(child, 'exit');
-  proxy.intercept(atPoint('before-ack', kill({ signal: (signal) => child.kill(signal) })));
+  proxy.intercept(atPoint(point, kill({ signal: (signal) => child.kill(signal) })));
   expect(await ended).toEqual([null, 'SIGKILL']);
   await eventually(async () => expect(await dead()).toBe(10));
   expect(await letters.replay({ all: true })).toMatchObject({ matched: 10, done: 10 });
-  await expectOneEffectEach('K', orderIds);
+  await expectOneEffectEach(`K-${point}-`, orderIds);
 });
 
 it('says how many were done when the connection is cut, and goes on when it is run again', async () => {
