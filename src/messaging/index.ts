@@ -16,15 +16,15 @@ export {
   TopologyError,
   UnroutableMessageError,
 } from './errors.js';
-export { EventPublisher, type PublishOptions } from './event-publisher.js';
-export type { Classify, Failure } from './failure.js';
+export { EventPublisher, type PublishOptions } from './publish/event-publisher.js';
+export type { Classify, Failure } from './settle/failure.js';
 export {
   ConsumeFrom,
   Ordered,
   Retry,
   type QueueOptions,
   type RetryOptions,
-} from './handler-options.js';
+} from './consume/handler-options.js';
 export { MessagingModule } from './messaging.module.js';
 export type { MessagingOptions } from './messaging.options.js';
-export { ReliableRmqServer } from './reliable-rmq.server.js';
+export { ReliableRmqServer } from './consume/reliable-rmq.server.js';

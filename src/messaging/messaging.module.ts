@@ -1,12 +1,12 @@
 import { Global, Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR } from '@nestjs/core';
-import { ConfirmedPublisher } from './confirmed-publisher.js';
+import { ConfirmedPublisher } from './publish/confirmed-publisher.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
-import { DeliveryInterceptor } from './delivery.interceptor.js';
-import { EventPublisher } from './event-publisher.js';
+import { DeliveryInterceptor } from './dispatch/delivery.interceptor.js';
+import { EventPublisher } from './publish/event-publisher.js';
 import { MESSAGING_OPTIONS, type MessagingOptions } from './messaging.options.js';
-import { ReliableRmqServer } from './reliable-rmq.server.js';
-import { RethrowFilter } from './rethrow.filter.js';
+import { ReliableRmqServer } from './consume/reliable-rmq.server.js';
+import { RethrowFilter } from './dispatch/rethrow.filter.js';
 
 /** Global, so that any feature can publish. */
 @Global()

@@ -1,4 +1,4 @@
-import type { Classify } from './failure.js';
+import type { Classify } from './settle/failure.js';
 
 export const MESSAGING_OPTIONS = Symbol('MESSAGING_OPTIONS');
 

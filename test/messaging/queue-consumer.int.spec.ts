@@ -1,6 +1,6 @@
 import { connect, type ChannelModel } from 'amqplib';
-import type { Delivery } from '../../src/messaging/delivery.js';
-import { QueueConsumer } from '../../src/messaging/queue-consumer.js';
+import type { Delivery } from '../../src/messaging/consume/delivery.js';
+import { QueueConsumer } from '../../src/messaging/consume/queue-consumer.js';
 import { createTestBroker, eventually, useCleanup, type TestBroker } from '../support/index.js';
 
 const QUEUE = 'consumed';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ConsumeMessage } from 'amqplib';
-import { attemptOf, DELIVERY_COUNT, HEADER, textHeader } from '../headers.js';
-import { isRecord } from '../message-body.js';
-import { suspectQueue } from '../topology.js';
+import { attemptOf, DELIVERY_COUNT, HEADER, textHeader } from '../settle/headers.js';
+import { isRecord } from '../dispatch/message-body.js';
+import { suspectQueue } from '../consume/topology.js';
 import { historyOf, type PastFailure } from './history.js';
 
 /** A message that was given up, and why. Times are ISO 8601, in UTC. */

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ConfirmedPublisher } from '../confirmed-publisher.js';
+import { ConfirmedPublisher } from '../publish/confirmed-publisher.js';
 import { UnroutableMessageError } from '../errors.js';
 import { MESSAGING_OPTIONS, type MessagingOptions } from '../messaging.options.js';
-import { DEFAULT_EXCHANGE, deadLetterQueue } from '../topology.js';
+import { DEFAULT_EXCHANGE, deadLetterQueue } from '../consume/topology.js';
 import { Change, type Action, type ChangeOptions, type ChangeResult } from './change.js';
 import { deadLetterOf, type DeadLetter } from './dead-letter.js';
 import {

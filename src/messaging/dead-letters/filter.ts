@@ -1,4 +1,4 @@
-import { matches } from '../routes.js';
+import { matches } from '../dispatch/routes.js';
 import type { DeadLetter } from './dead-letter.js';
 import { DeadLetterFilterError } from './errors.js';
 

@@ -1,5 +1,5 @@
-import { HEADER } from '../headers.js';
-import { isRecord } from '../message-body.js';
+import { HEADER } from '../settle/headers.js';
+import { isRecord } from '../dispatch/message-body.js';
 
 /** One stay among the dead letters that ended in a replay. Times are ISO 8601, in UTC. */
 export interface PastFailure {

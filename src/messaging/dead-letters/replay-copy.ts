@@ -1,6 +1,6 @@
 import type { MessageProperties, Options } from 'amqplib';
-import { isCopyable } from '../copyable.js';
-import { copyProperties, HEADER } from '../headers.js';
+import { isCopyable } from '../settle/copyable.js';
+import { copyProperties, HEADER } from '../settle/headers.js';
 import type { DeadLetter } from './dead-letter.js';
 import { NotReplayableError } from './errors.js';
 import { withHistory } from './history.js';
