@@ -3,7 +3,7 @@ import { eventually, startService, useCleanup, watchSettlements } from '../suppo
 import { complete, createServers, postedSales, type Servers } from './sales.js';
 
 /** Longer: OUTAGE_SECONDS=600 npm test -- test/e2e/long-outage */
-const SECONDS = Number(process.env.OUTAGE_SECONDS ?? 8);
+const SECONDS = Number(process.env.OUTAGE_SECONDS ?? 4);
 const MESSAGES = 1_000;
 const PROCESSES = 2;
 const MEBIBYTE = 1024 * 1024;

@@ -48,7 +48,7 @@ export async function untilReturned(
 
 async function declareLock(connection: ChannelModel, lock: string): Promise<boolean> {
   return onChannel(connection, LOCKED, false, async (channel) => {
-    await channel.assertQueue(lock, { exclusive: true, durable: false });
+    await channel.assertQueue(lock, { exclusive: true, durable: true });
     return true;
   });
 }

@@ -15,7 +15,7 @@ import { settleAccounts } from './checker.js';
 import { Replica } from './replica.js';
 
 /** More of them, and others: CHAOS_FAULTS=200 CHAOS_SEED=7 npm test -- test/e2e/chaos */
-const FAULTS = Number(process.env.CHAOS_FAULTS ?? 20);
+const FAULTS = Number(process.env.CHAOS_FAULTS ?? 15);
 const SEED = Number(process.env.CHAOS_SEED ?? 1);
 const REPLICAS = 3;
 const SETTINGS = {
