@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
 import { DataSource } from 'typeorm';
 import { IdempotentHandler } from '../../src/idempotency/index.js';
-import { ConsumeFrom, Retry, RetryLaterError } from '../../src/messaging/index.js';
+import { ConsumeFrom, PermanentError, Retry, RetryLaterError } from '../../src/messaging/index.js';
 import { eventually, holds, useCleanup } from '../support/index.js';
 import {
   deadLetter,
@@ -38,6 +38,7 @@ class Others {
   @IdempotentHandler<Order>((order) => order.orderId, { consumer: 'copier' })
   @ConsumeFrom('copies')
   async onOrder(@Payload() { orderId }: Order): Promise<void> {
+    await this.plans.act(`copy of ${orderId}`);
     await recordEffect(this.dataSource, `copy of ${orderId}`);
   }
 
@@ -98,6 +99,20 @@ it('brings a message of which two queues want a copy to both, and each once', as
   await settled(service);
 });
 
+it('gives up for one queue what the handler on another has done', async () => {
+  const { broker, db, plans, settlements } = service;
+  plans.plan('copy of G', () => Promise.reject(new PermanentError('no copies')));
+  const { delivered } = settlements;
+  await place(broker, { orderId: 'G' });
+  await eventually(() => expect(settlements.delivered).toBe(delivered + 2));
+  await settled(service);
+  expect(await effects(db)).toEqual(['G']);
+  const letters = await broker.drainQueue('commissions.dead');
+  expect(letters.map(({ headers }) => headers)).toMatchObject([
+    { 'x-original-queue': 'commissions.copies', 'x-consumer': 'copier' },
+  ]);
+});
+
 it('brings a failed message of a queue back to that queue alone', async () => {
   service.plans.plan('R', (run) => {
     if (run === 1) throw new Error('fails once');
@@ -151,10 +166,13 @@ it('takes the messages along that a handler has left behind, and the binding awa
   await broker.withChannel((channel) =>
     channel.bindQueue('commissions', 'events', 'report.wanted'),
   );
+  const before = settlements.delivered;
   // In the queue that it has left: published before it moved, or back from a delay queue.
   await broker.sendToQueue('commissions', { orderId: 'M1' }, { type: 'report.wanted' });
   await eventually(async () => expect(await effects(db)).toEqual(['M1']));
   await settled(service);
+  // Once from each queue.
+  expect(settlements.delivered).toBe(before + 2);
 
   await broker.closeAllConnections();
   await eventually(() => expect(service.app.log()).toContain('closed by a test'));

@@ -1,3 +1,4 @@
+import { RetryLaterError } from '../../src/messaging/index.js';
 import { atPoint, cut, eventually, holds, useCleanup } from '../support/index.js';
 import { server } from '../support/servers.js';
 import {
@@ -137,6 +138,33 @@ describe('the copy that waits', () => {
     // One message by CC, and none by the copy.
     expect((await broker.depth('elsewhere')).ready).toBe(1);
     await settled(service);
+  });
+
+  it('stays a little shorter or longer than the delay, and never shorter than a handler asks', async () => {
+    const { broker, plans } = await startOrders(cleanup, {
+      config: { retryDelaysMs: [3_600_000], retryJitter: 0.2 },
+    });
+    const queues = ['2880000', '3600000', '4320000'].map((ms) => `commissions.retry.${ms}`);
+    const waiting = (): Promise<number[]> =>
+      Promise.all(queues.map(async (queue) => (await broker.depth(queue)).ready));
+    const giveBack = async (kind: string, act: () => never): Promise<number[]> => {
+      // So many that each queue gets some.
+      for (let index = 0; index < 40; index++) {
+        plans.plan(`${kind} ${index}`, act);
+        await place(broker, { orderId: `${kind} ${index}` });
+      }
+      const total = async (): Promise<number> => (await waiting()).reduce((sum, n) => sum + n);
+      await eventually(async () => expect(await total()).toBe(40));
+      const counts = await waiting();
+      for (const queue of queues) await broker.drainQueue(queue);
+      return counts;
+    };
+    expect(Math.min(...(await giveBack('fails', fails)))).toBeGreaterThan(0);
+    const [shorter, ...enough] = await giveBack('later', () => {
+      throw new RetryLaterError(3_600_000);
+    });
+    expect(shorter).toBe(0);
+    expect(Math.min(...enough)).toBeGreaterThan(0);
   });
 
   it('keeps the name of another user as a header, because the broker would refuse it', async () => {
