@@ -3,10 +3,11 @@
  * A folder under src is entered through its index.ts only.
  */
 const mayImport = {
-  config: [],
+  duration: [],
+  config: ['duration'],
   observability: [],
   database: ['config', 'observability'],
-  idempotency: ['database', 'observability'],
+  idempotency: ['database', 'duration', 'observability'],
   messaging: ['observability'],
   health: ['database', 'idempotency', 'messaging', 'observability', 'config'],
 };

@@ -25,9 +25,11 @@ import { MessagingModule, ReliableRmqServer } from './messaging/index.js';
     }),
     IdempotencyModule.forRootAsync({
       inject: [appConfig.KEY, ReliableRmqServer],
-      useFactory: ({ serviceName, poolSize }: AppConfig, server: ReliableRmqServer) => ({
-        serviceName,
-        poolSize,
+      useFactory: (config: AppConfig, server: ReliableRmqServer) => ({
+        serviceName: config.serviceName,
+        poolSize: config.poolSize,
+        consumerDelayMs: config.consumerDelayMs,
+        reprocessingMs: config.reprocessingMs,
         transport: () => server.plan(),
       }),
     }),

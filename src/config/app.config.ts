@@ -21,6 +21,10 @@ export interface AppConfig {
   retryJitter: number;
   /** Deliveries that may end with the process before the message is dead-lettered. */
   crashLimit: number;
+  /** How long the service may be down, and a dead letter may wait, in milliseconds. */
+  consumerDelayMs: number;
+  /** How far back messages are published again, in milliseconds. */
+  reprocessingMs: number;
   /** How long a stop waits for started handlers, in milliseconds. */
   shutdownGraceMs: number;
   logFormat: 'json' | 'text' | undefined;
@@ -45,6 +49,8 @@ export function loadAppConfig(environment: Environment): AppConfig {
     retryDelaysMs: env.RETRY_DELAYS,
     retryJitter: env.RETRY_JITTER,
     crashLimit: env.CRASH_LIMIT,
+    consumerDelayMs: env.CONSUMER_DELAY,
+    reprocessingMs: env.REPROCESSING_HORIZON,
     shutdownGraceMs: env.SHUTDOWN_GRACE_SECONDS,
     logFormat: env.LOG_FORMAT,
     logLevel: env.LOG_LEVEL,

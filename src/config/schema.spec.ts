@@ -29,6 +29,8 @@ describe('the environment', () => {
     ['RETRY_DELAYS', ['1', '0.001', '86400', '1,1,1', '10,5']],
     ['RETRY_JITTER', ['0', '0.2', '0.5']],
     ['CRASH_LIMIT', ['3', '20']],
+    ['CONSUMER_DELAY', ['1ms', '30s', '15m', '12h', '7d', '36500d']],
+    ['REPROCESSING_HORIZON', ['1ms', '60d']],
     ['SHUTDOWN_GRACE_SECONDS', ['1', '3600']],
     ['LOG_FORMAT', ['json', 'text']],
     ['LOG_LEVEL', ['error', 'warn', 'log', 'debug', 'verbose']],
@@ -71,6 +73,16 @@ describe('the environment', () => {
     ],
     ['RETRY_JITTER', 'must be a number from 0 to 0.5', ['-0.1', '0.51', '1', '.2', '20%']],
     ['CRASH_LIMIT', 'must be a whole number from 3 to 20', ['2', '21', 'five']],
+    [
+      'CONSUMER_DELAY',
+      'must be a duration like 30s, 12h or 7d, up to 36500d',
+      ['0d', '-1d', '7', 'd', '7 days', '1.5d', ' 7d', '7D', '36501d', '1d1d', '9'.repeat(400)],
+    ],
+    [
+      'REPROCESSING_HORIZON',
+      'must be a duration like 30s, 12h or 7d, up to 36500d',
+      ['0s', '-60d', '60', '1e3s'],
+    ],
     ['LOG_FORMAT', 'must be json or text', ['JSON', 'xml']],
     ['LOG_LEVEL', 'must be error, warn, log, debug or verbose', ['info', 'LOG']],
   ])('refuses for %s, which %s: %j', (variable, fault, values) => {

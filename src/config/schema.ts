@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { milliseconds, type Duration } from '../duration/index.js';
 
-/** A day. A retry that waits longer is a job for a scheduler. */
-const MAX_DELAY_MS = 86_400_000;
+const DAY_MS = 86_400_000;
+/** A retry that waits longer is a job for a scheduler. */
+const MAX_DELAY_MS = DAY_MS;
 
 const url = (protocols: string[], example: string) =>
   z.string().refine((value) => protocols.includes(protocolOf(value)), {
@@ -40,6 +42,20 @@ const fraction = (max: number) =>
 
 const seconds = (max: number) => integer(1, max).transform((value) => value * 1000);
 
+/** A number with its unit, in milliseconds: `30s`, `7d`. */
+const duration = z.string().transform((value, context) => {
+  try {
+    return milliseconds(value as Duration);
+  } catch {
+    // The parser's own words hold the value.
+    context.addIssue({
+      code: 'custom',
+      message: 'must be a duration like 30s, 12h or 7d, up to 36500d',
+    });
+    return z.NEVER;
+  }
+});
+
 export const databaseSchema = z.object({
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database'),
 });
@@ -59,6 +75,8 @@ export const appSchema = databaseSchema.extend({
   RETRY_DELAYS: delays.default([1_000, 5_000, 30_000, 120_000, 600_000]),
   RETRY_JITTER: fraction(0.5).default(0.2),
   CRASH_LIMIT: integer(3, 20).default(5),
+  CONSUMER_DELAY: duration.default(7 * DAY_MS),
+  REPROCESSING_HORIZON: duration.default(60 * DAY_MS),
   SHUTDOWN_GRACE_SECONDS: seconds(3600).default(25_000),
   LOG_FORMAT: z.enum(['json', 'text'], { error: 'must be json or text' }).optional(),
   LOG_LEVEL: z

@@ -11,8 +11,13 @@ export class HandlerRegistry {
     this.byMethod.set(controller, methods.set(method, handler));
   }
 
+  /** Undefined for a handler that the start has refused, or has not come to yet. */
+  find(controller: object, method: object): Handler | undefined {
+    return this.byMethod.get(controller)?.get(method);
+  }
+
   get(controller: object, method: object): Handler {
-    const handler = this.byMethod.get(controller)?.get(method);
+    const handler = this.find(controller, method);
     if (handler === undefined) {
       throw new Error(
         'A message reached an idempotent handler before the start was complete. ' +

@@ -6,15 +6,17 @@ const from = (
   options: IdempotentHandlerOptions = {},
   keyFrom: KeySource = 'id',
   consumer = 'shop/sale',
-) => handlerFrom({ keyFrom, options }, consumer, false);
+) => handlerFrom({ keyFrom, options }, consumer, false, ['sale']);
 
 describe('handlerFrom', () => {
   it('applies the defaults that the decorator documents', () => {
-    expect(handlerFrom({ keyFrom: 'id', options: {} }, 'shop/sale', true)).toEqual({
+    expect(handlerFrom({ keyFrom: 'id', options: {} }, 'shop/sale', true, ['sale'])).toEqual({
       consumer: 'shop/sale',
+      patterns: ['sale'],
       keyFrom: 'id',
       fingerprint: undefined,
       retentionMs: 90 * 86_400_000,
+      reprocessingMs: undefined,
       transaction: { isolation: 'READ COMMITTED', timeoutMs: 60_000, lockTimeoutMs: 5_000 },
       storesReply: true,
     });
@@ -23,10 +25,17 @@ describe('handlerFrom', () => {
   it('takes every option', () => {
     const fingerprint = (): string => 'x';
     expect(
-      from({ retention: '1d', timeout: '5m', isolation: 'SERIALIZABLE', fingerprint }),
+      from({
+        retention: '1d',
+        reprocessing: '12h',
+        timeout: '5m',
+        isolation: 'SERIALIZABLE',
+        fingerprint,
+      }),
     ).toMatchObject({
       fingerprint,
       retentionMs: 86_400_000,
+      reprocessingMs: 43_200_000,
       transaction: { isolation: 'SERIALIZABLE', timeoutMs: 300_000, lockTimeoutMs: 5_000 },
       storesReply: false,
     });
@@ -35,6 +44,7 @@ describe('handlerFrom', () => {
 
   it.each<[string, () => unknown, string]>([
     ['a retention that is none', () => from({ retention: '0d' }), "'0d' is not a duration"],
+    ['a reprocessing that is none', () => from({ reprocessing: '0d' }), "'0d' is not a duration"],
     ['a timeout that is none', () => from({ timeout: '1.5s' }), "'1.5s' is not a duration"],
     ['a timeout that no timer can hold', () => from({ timeout: '25d' }), 'at most 24d'],
     ['no path', () => from({}, []), 'its key needs a path'],

@@ -1,5 +1,5 @@
 import type { TransactionOptions } from '../database/index.js';
-import { milliseconds, type Duration } from './duration.js';
+import { milliseconds, type Duration } from '../duration/index.js';
 import type { FingerprintSource } from './fingerprint.js';
 import type { IdempotentHandlerMetadata } from './idempotent-handler.decorator.js';
 import type { KeySource } from './key.js';
@@ -15,9 +15,13 @@ const MAX_TIMEOUT: Duration = '24d';
 /** An idempotent handler as it is used per message: every option checked, every default applied. */
 export interface Handler {
   consumer: string;
+  /** Of its messages. */
+  patterns: readonly string[];
   keyFrom: KeySource;
   fingerprint: FingerprintSource | undefined;
   retentionMs: number;
+  /** How far back its messages are published again; undefined when that is the service's horizon. */
+  reprocessingMs: number | undefined;
   transaction: TransactionOptions;
   /** A request handler: its reply is kept with the key. */
   storesReply: boolean;
@@ -28,14 +32,18 @@ export function handlerFrom(
   { keyFrom, options }: IdempotentHandlerMetadata,
   consumer: string,
   storesReply: boolean,
+  patterns: readonly string[],
 ): Handler {
   checkKeySource(keyFrom);
   const timeoutMs = checkedTimeout(options.timeout ?? DEFAULT_TIMEOUT);
   return {
     consumer: checkedConsumer(consumer),
+    patterns,
     keyFrom,
     fingerprint: options.fingerprint,
     retentionMs: milliseconds(options.retention ?? DEFAULT_RETENTION),
+    reprocessingMs:
+      options.reprocessing === undefined ? undefined : milliseconds(options.reprocessing),
     transaction: {
       isolation: options.isolation ?? 'READ COMMITTED',
       timeoutMs,

@@ -4,6 +4,7 @@ import { HandlerExplorer } from './handler-explorer.js';
 import { HandlerRegistry } from './handler-registry.js';
 import { IDEMPOTENCY_OPTIONS, type IdempotencyOptions } from './idempotency.options.js';
 import { IdempotentProcessor } from './idempotent-processor.js';
+import { RetentionCheck } from './retention/retention-check.js';
 import { StartupCheck } from './startup-check.js';
 
 /** Global, because the decorator's interceptor is built in whichever module holds the handler. */
@@ -21,6 +22,7 @@ export class IdempotencyModule {
         HandlerExplorer,
         HandlerRegistry,
         IdempotentProcessor,
+        RetentionCheck,
         StartupCheck,
       ],
       exports: [HandlerRegistry, IdempotentProcessor],

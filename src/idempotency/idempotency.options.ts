@@ -5,6 +5,10 @@ export interface IdempotencyOptions {
   serviceName: string;
   /** Connections in the pool. */
   poolSize: number;
+  /** How long the service may be down or behind, and a dead letter may wait, in milliseconds. */
+  consumerDelayMs: number;
+  /** How far back messages are published again, unless a handler says otherwise, in milliseconds. */
+  reprocessingMs: number;
   /** What brings the messages. Asked once at start, when it knows every handler. */
   transport: () => Transport;
 }
@@ -14,4 +18,15 @@ export interface Transport {
   concurrency: number;
   /** What is wrong with the handlers' options for it, with what to do about it. */
   faults: readonly string[];
+  /** How long the messages of a pattern can go on being delivered, while everything is up. */
+  redelivery: (pattern: string) => Redelivery;
+}
+
+export interface Redelivery {
+  /** Between its runs, in milliseconds. */
+  waitsMs: number;
+  /** Times it is run at most. */
+  runs: number;
+  /** Of the handlers that run for it, one after another, its own included. */
+  patterns: readonly string[];
 }

@@ -1,6 +1,6 @@
 import { SetMetadata, UseInterceptors, applyDecorators } from '@nestjs/common';
 import type { Isolation } from '../database/index.js';
-import type { Duration } from './duration.js';
+import type { Duration } from '../duration/index.js';
 import type { FingerprintSource } from './fingerprint.js';
 import { IdempotencyInterceptor } from './idempotency.interceptor.js';
 import type { KeySource } from './key.js';
@@ -15,8 +15,19 @@ export interface IdempotentHandlerOptions<Payload = unknown> {
    * every key that the handler has processed.
    */
   consumer?: string;
-  /** How long a key is kept, at least: the window in which a repeat is recognised. Default `'90d'`. */
+  /**
+   * How long a key is kept, at least, of the time in which messages are being consumed: the window in
+   * which a repeat is recognised. Default `'90d'`. The start refuses one that is shorter than the longest
+   * redelivery, the consumer's delay and the reprocessing horizon together.
+   */
   retention?: Duration;
+  /**
+   * How far back this handler's messages are published again: from an archive, by a producer that
+   * repeats a month. Part of what the retention must cover. Default: REPROCESSING_HORIZON, `'60d'`.
+   *
+   * @example { retention: '400d', reprocessing: '366d' }
+   */
+  reprocessing?: Duration;
   /**
    * What is compared when a key comes back, to tell a repeat from another message under the same key.
    * Default: the whole payload. A function picks the fields that carry the intent; `false` compares

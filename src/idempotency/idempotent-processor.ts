@@ -15,7 +15,7 @@ import { KeyQueue } from './key-queue.js';
 import { claim, storeReply, type Claim } from './processed-message.store.js';
 
 /** Runs of one delivery, when each ends in a serialization failure or a deadlock. */
-const SERIALIZATION_RUNS = 4;
+export const SERIALIZATION_RUNS = 4;
 
 interface Result {
   outcome: 'processed' | 'duplicate';

@@ -1,4 +1,4 @@
-export type { Duration } from './duration.js';
+export type { Duration } from '../duration/index.js';
 export {
   InvalidFingerprintError,
   InvalidKeyError,

@@ -7,6 +7,7 @@ import { HandlerExplorer, type ExploredHandler } from './handler-explorer.js';
 import { HandlerRegistry } from './handler-registry.js';
 import { IDEMPOTENCY_OPTIONS, type IdempotencyOptions } from './idempotency.options.js';
 import { hasKeyConstraint } from './key-constraint.js';
+import { RetentionCheck } from './retention/retention-check.js';
 
 /**
  * Decides whether the service may start, and fills the registry when it may. It refuses a handler that
@@ -17,6 +18,7 @@ export class StartupCheck implements OnApplicationBootstrap {
   constructor(
     private readonly explorer: HandlerExplorer,
     private readonly registry: HandlerRegistry,
+    private readonly retention: RetentionCheck,
     private readonly dataSource: DataSource,
     @Inject(IDEMPOTENCY_OPTIONS) private readonly options: IdempotencyOptions,
   ) {}
@@ -27,6 +29,7 @@ export class StartupCheck implements OnApplicationBootstrap {
     const faults = [
       ...explored.flatMap((handler) => this.register(handler)),
       ...this.sharedConsumers(),
+      ...this.retention.faults(),
       ...this.transportFaults(),
       ...(await this.schemaFaults()),
     ];
@@ -43,7 +46,7 @@ export class StartupCheck implements OnApplicationBootstrap {
     const consumer =
       found.idempotent.options.consumer ?? `${this.options.serviceName}/${found.patterns[0]}`;
     try {
-      const handler = handlerFrom(found.idempotent, consumer, found.isRequest);
+      const handler = handlerFrom(found.idempotent, consumer, found.isRequest, found.patterns);
       this.registry.add(found.controller, found.method, handler);
       return [];
     } catch (error) {

@@ -128,7 +128,7 @@ class Sound {
   request(): void {}
 
   @EventPattern<string[]>(['sound.a', 'sound.b'])
-  @IdempotentHandler(['a', 'b.c'], { consumer: 'sound', retention: '7d', timeout: '5s' })
+  @IdempotentHandler(['a', 'b.c'], { consumer: 'sound', retention: '70d', timeout: '5s' })
   several(): void {}
 }
 

@@ -110,6 +110,8 @@ function configOf({ databaseUrl, rabbitmqUrl, config }: TestAppOptions): AppConf
     retryDelaysMs: [50, 100, 150],
     retryJitter: 0,
     crashLimit: 5,
+    consumerDelayMs: 7 * 86_400_000,
+    reprocessingMs: 60 * 86_400_000,
     shutdownGraceMs: 5_000,
     logFormat: 'text',
     logLevel: 'verbose',

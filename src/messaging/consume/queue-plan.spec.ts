@@ -9,6 +9,7 @@ const options = {
   concurrency: 16,
   retryDelaysMs: [1_000, 5_000],
   retryJitter: 0,
+  crashLimit: 5,
 };
 
 class Handlers {

@@ -1,6 +1,7 @@
 import type { MessageHandler } from '@nestjs/microservices';
 import { DelayQueues } from '../settle/delay-queues.js';
 import type { HandlerOptions, OwnQueue, RetryOptions } from './handler-options.js';
+import { longestRedelivery, type Redelivery } from './redelivery.js';
 import type { RetrySchedule } from '../settle/retry-policy.js';
 import { routeOf } from '../dispatch/routes.js';
 
@@ -37,6 +38,7 @@ export interface PlanOptions {
   concurrency: number;
   retryDelaysMs: readonly number[];
   retryJitter: number;
+  crashLimit: number;
 }
 
 export interface Plan {
@@ -45,6 +47,8 @@ export interface Plan {
   concurrency: number;
   /** What is wrong with the decorators' options, with what to do about it. */
   faults: string[];
+  /** How long the messages of a pattern can go on being delivered. */
+  redelivery: (pattern: string) => Redelivery;
 }
 
 /** A day; a longer wait is a job for a scheduler. The same as for RETRY_DELAYS. */
@@ -77,7 +81,12 @@ export function planQueues(registered: readonly RegisteredHandler[], options: Pl
       .flatMap(({ name, handlers }) => handlers.map((handler) => ({ queue: name, handler })));
   }
   const concurrency = queues.reduce((sum, queue) => sum + inWork(queue), 0);
-  return { queues, concurrency, faults: [...new Set(faults)] };
+  return {
+    queues,
+    concurrency,
+    faults: [...new Set(faults)],
+    redelivery: (pattern) => longestRedelivery(pattern, queues, options.crashLimit),
+  };
 }
 
 /** Beside a queue's messages one suspect, which is delivered alone. */

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { integer, listOf, oneOf, seeded, type Random } from '../../../test/support/random.js';
 import type { PlannedHandler } from '../consume/queue-plan.js';
-import { routeOf, Routes } from './routes.js';
+import { routeOf, Routes, topicsOverlap } from './routes.js';
 
 const planned = (pattern: unknown, isEvent = true): PlannedHandler => ({
   pattern: routeOf(pattern),
@@ -77,6 +77,40 @@ describe('a topic', () => {
     expect(matches('#', 'a.'.repeat(127) + 'a')).toBe(true);
     expect(matches('#', 'a.'.repeat(500_000))).toBe(false);
     expect(matches('#.x.#', 'a.'.repeat(500_000))).toBe(false);
+  });
+});
+
+describe('topicsOverlap', () => {
+  it.each([
+    ['sale.completed', 'sale.completed', true],
+    ['sale.completed', 'sale.cancelled', false],
+    ['sale.*', '*.completed', true],
+    ['sale.*', 'sale', false],
+    ['sale.#', 'sale', true],
+    ['sale.#', '#.completed', true],
+    ['sale.#', 'order.#', false],
+    ['#', '#', true],
+    ['*', '#.a.b', false],
+    ['#.a', 'b.#', true],
+    ['{"cmd":"sum"}', '{"cmd":"sum"}', true],
+  ])('tells whether a message can be for %s and for %s: %s', (one, other, expected) => {
+    expect(topicsOverlap(one, other)).toBe(expected);
+    expect(topicsOverlap(other, one)).toBe(expected);
+  });
+
+  it('is true whenever a routing key matches both, for random topics', () => {
+    const random = seeded(11);
+    let both = 0;
+    for (let run = 0; run < 5_000; run++) {
+      const one = dotted(random, ['a', 'b', '*', '#'], 4);
+      const other = dotted(random, ['a', 'b', '*', '#'], 4);
+      const routingKey = dotted(random, ['a', 'b'], 4);
+      if (matches(one, routingKey) && matches(other, routingKey)) {
+        both++;
+        expect(`${one} ${other} ${topicsOverlap(one, other)}`).toBe(`${one} ${other} true`);
+      }
+    }
+    expect(both).toBeGreaterThan(200);
   });
 });
 

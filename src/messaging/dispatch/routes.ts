@@ -78,3 +78,29 @@ export function matches(pattern: string[], words: string[], from = 0, at = 0): b
     matches(pattern, words, from + 1, at + 1)
   );
 }
+
+/**
+ * Whether some routing key matches both topics.
+ *
+ * @example topicsOverlap('sale.*', '#.completed') // true
+ */
+export function topicsOverlap(one: string, other: string): boolean {
+  return one === other || overlap(one.split('.'), other.split('.'));
+}
+
+function overlap([a, ...restA]: string[], [b, ...restB]: string[]): boolean {
+  if (a === undefined && b === undefined) {
+    return true;
+  }
+  if (a === '#') {
+    return (
+      overlap(restA, b === undefined ? [] : [b, ...restB]) ||
+      (b !== undefined && overlap(['#', ...restA], restB))
+    );
+  }
+  if (b === '#') {
+    return overlap(['#', ...restB], a === undefined ? [] : [a, ...restA]);
+  }
+  const meet = a !== undefined && b !== undefined && (a === '*' || b === '*' || a === b);
+  return meet && overlap(restA, restB);
+}

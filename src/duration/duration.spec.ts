@@ -1,4 +1,4 @@
-import { milliseconds, type Duration } from './duration.js';
+import { durationText, milliseconds, type Duration } from './duration.js';
 
 describe('milliseconds', () => {
   it.each<[Duration, number]>([
@@ -27,4 +27,21 @@ describe('milliseconds', () => {
       expect(() => milliseconds(duration)).toThrow('at most 36500d');
     },
   );
+});
+
+describe('durationText', () => {
+  it.each<[number, string]>([
+    [0, '0ms'],
+    [1, '1ms'],
+    [999, '999ms'],
+    [1_000, '1s'],
+    [1_500, '1s 500ms'],
+    [60_000, '1m'],
+    [3_599_001, '1h'],
+    [90_061_000, '1d 2h'],
+    [86_400_000, '1d'],
+    [5_807_400_000, '67d 6h'],
+  ])('says %d ms as %s', (ms, text) => {
+    expect(durationText(ms)).toBe(text);
+  });
 });

@@ -22,3 +22,33 @@ export function milliseconds(duration: Duration): number {
   }
   return result;
 }
+
+type Unit = [name: string, ms: number];
+
+/**
+ * A length of time for people, in its two largest units, rounded up.
+ *
+ * @param ms milliseconds, not negative
+ * @example durationText(90_061_000) // '1d 2h'
+ */
+export function durationText(ms: number): string {
+  const units: Unit[] = Object.entries(UNITS).toReversed();
+  const largest = units.findIndex(([, unitMs]) => ms >= unitMs);
+  if (largest === -1) {
+    return '0ms';
+  }
+  const [big, small = big] = units.slice(largest) as [Unit, Unit?];
+  const rounded = Math.ceil(ms / small[1]) * small[1];
+  if (rounded > ms) {
+    // It may have become one of the next larger unit.
+    return durationText(rounded);
+  }
+  const parts: Unit[] = [
+    [big[0], Math.floor(ms / big[1])],
+    [small[0], (ms % big[1]) / small[1]],
+  ];
+  return parts
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${count}${name}`)
+    .join(' ');
+}

@@ -1,0 +1,1 @@
+export { durationText, milliseconds, type Duration } from './duration.js';
