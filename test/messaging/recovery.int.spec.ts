@@ -1,3 +1,4 @@
+import { PermanentError } from '../../src/messaging/index.js';
 import { eventually, holds, useCleanup } from '../support/index.js';
 import {
   effects,
@@ -76,6 +77,26 @@ it('swallows an acknowledgement that comes too late, and applies the message onc
   await settled(service);
   expect(service.plans.runs('late')).toBe(1);
   expect(await effects(service.db)).toEqual(['late']);
+  await consumesOnce();
+});
+
+it('gives a message up once whose failure comes too late to be settled', async () => {
+  const { broker, plans, settlements } = service;
+  const slow = gate();
+  plans.plan('fails late', async () => {
+    await slow.opened;
+    throw new PermanentError('never');
+  });
+  await place(broker, { orderId: 'fails late' });
+  await eventually(() => expect(plans.runs('fails late')).toBe(1));
+  const { delivered } = settlements;
+  await broker.closeAllConnections();
+  await eventually(() => expect(settlements.delivered).toBe(delivered + 1));
+  slow.open();
+  await eventually(() => expect(plans.runs('fails late')).toBe(2));
+  await settled(service);
+  // Not one more of the run that could not be settled.
+  expect(await broker.drainQueue('commissions.dead')).toHaveLength(1);
   await consumesOnce();
 });
 
