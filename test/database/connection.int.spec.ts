@@ -110,24 +110,28 @@ it('survives that its idle connections are killed', async () => {
   await world.quiet();
 });
 
-it('hands back a message whose session is killed, and does not count an attempt', async () => {
+it.each<[string, (pid: number) => unknown]>([
+  ['is killed', (held) => world.db.terminateBackends(({ pid }) => pid === held)],
+  ['is lost without a word of the server', () => world.databaseProxy.cut()],
+])('hands back a message whose session %s, and does not count an attempt', async (what, end) => {
+  const id = `session ${what}`;
   const gate = new Gate();
   let held = 0;
   let headers: unknown;
-  world.orders.on('killed', async (_, tools, context, run) => {
-    await tools.effects.insert({ id: `killed-${run}`, note: '' });
+  world.orders.on(id, async (_, tools, context, run) => {
+    await tools.effects.insert({ id: `${id}-${run}`, note: '' });
     headers = context.getMessage().properties.headers;
     if (run > 1) return;
     held = await backend(tools);
     await gate.opened;
-    await tools.effects.insert({ id: 'killed-late', note: '' }).catch(() => undefined);
+    await tools.effects.insert({ id: `${id}-late`, note: '' }).catch(() => undefined);
   });
-  await world.publish({ id: 'killed' });
+  await world.publish({ id });
   await eventually(() => expect(held).toBeGreaterThan(0));
-  await world.db.terminateBackends(({ pid }) => pid === held);
+  await end(held);
   gate.open();
-  await processed('killed');
-  expect((await world.effects()).filter((id) => id.startsWith('killed'))).toEqual(['killed-2']);
+  await processed(id);
+  expect((await world.effects()).filter((one) => one.startsWith(id))).toEqual([`${id}-2`]);
   expect(headers).not.toHaveProperty('x-attempt');
 });
 
