@@ -7,7 +7,7 @@ import { appConfig, type AppConfig } from './config/index.js';
 import { DatabaseModule, isWritable } from './database/index.js';
 import { classify } from './failures.js';
 import { HealthModule } from './health/index.js';
-import { IdempotencyModule } from './idempotency/index.js';
+import { Evidence, IdempotencyModule } from './idempotency/index.js';
 import { MessagingModule, ReliableRmqServer } from './messaging/index.js';
 
 /** What every service of this template has. Configuration becomes options here and nowhere else. */
@@ -34,8 +34,8 @@ import { MessagingModule, ReliableRmqServer } from './messaging/index.js';
       }),
     }),
     MessagingModule.forRootAsync({
-      inject: [appConfig.KEY, DataSource],
-      useFactory: (config: AppConfig, dataSource: DataSource) => ({
+      inject: [appConfig.KEY, DataSource, Evidence],
+      useFactory: (config: AppConfig, dataSource: DataSource, evidence: Evidence) => ({
         url: config.rabbitmqUrl,
         queue: config.serviceName,
         exchange: config.eventsExchange,
@@ -45,6 +45,7 @@ import { MessagingModule, ReliableRmqServer } from './messaging/index.js';
         crashLimit: config.crashLimit,
         shutdownGraceMs: config.shutdownGraceMs,
         classify,
+        onDeadLetter: (consumer: string) => evidence.deadLetter(consumer),
         isRecovered: () => isWritable(dataSource),
       }),
     }),

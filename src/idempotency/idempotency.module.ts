@@ -1,5 +1,6 @@
 import { Global, Module, type DynamicModule, type FactoryProvider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
+import { Evidence } from './evidence/evidence.js';
 import { HandlerExplorer } from './handler-explorer.js';
 import { HandlerRegistry } from './handler-registry.js';
 import { IDEMPOTENCY_OPTIONS, type IdempotencyOptions } from './idempotency.options.js';
@@ -19,13 +20,14 @@ export class IdempotencyModule {
       imports: [DiscoveryModule],
       providers: [
         { provide: IDEMPOTENCY_OPTIONS, ...options },
+        Evidence,
         HandlerExplorer,
         HandlerRegistry,
         IdempotentProcessor,
         RetentionCheck,
         StartupCheck,
       ],
-      exports: [HandlerRegistry, IdempotentProcessor],
+      exports: [Evidence, HandlerRegistry, IdempotentProcessor],
     };
   }
 }

@@ -7,6 +7,7 @@ import {
   isSerializationFailure,
 } from '../database/index.js';
 import { handlerSeconds, outcomes, type Outcome } from '../observability/index.js';
+import { Evidence } from './evidence/evidence.js';
 import { InvalidKeyError, KeyBusyError, KeyReuseError } from './errors.js';
 import { fingerprint } from './fingerprint.js';
 import type { Handler } from './handler.js';
@@ -18,8 +19,9 @@ import { claim, storeReply, type Claim } from './processed-message.store.js';
 export const SERIALIZATION_RUNS = 4;
 
 interface Result {
-  outcome: 'processed' | 'duplicate';
   reply: unknown;
+  /** Of the key, when the message is a duplicate. */
+  ageSeconds: number | undefined;
 }
 
 /** The heart of the template: one message, one key, one transaction. */
@@ -28,7 +30,10 @@ export class IdempotentProcessor {
   private readonly logger = new Logger(IdempotentProcessor.name);
   private readonly queue = new KeyQueue();
 
-  constructor(private readonly dataSource: DataSource) {}
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly evidence: Evidence,
+  ) {}
 
   /**
    * Runs the handler's work unless its key was processed before.
@@ -55,19 +60,29 @@ export class IdempotentProcessor {
         retentionMs: handler.retentionMs,
         limits: handler.transaction,
       };
-      const { outcome, reply } = await this.queue.run(`${consumer}\0${intent.key}`, () =>
+      const { reply, ageSeconds } = await this.queue.run(`${consumer}\0${intent.key}`, () =>
         this.untilSerialized(() => this.inOneTransaction(handler, intent, work)),
       );
-      outcomes.inc({ consumer, outcome });
-      if (outcome === 'processed') {
+      if (ageSeconds === undefined) {
         handlerSeconds.observe({ consumer }, (performance.now() - started) / 1000);
+        outcomes.inc({ consumer, outcome: 'processed' });
+        this.evidence.processed(consumer);
       } else {
         this.logger.debug(`${consumer}: ${intent.key} is a duplicate.`);
+        outcomes.inc({ consumer, outcome: 'duplicate' });
+        this.evidence.duplicate(consumer, ageSeconds);
       }
       return reply;
     } catch (error) {
-      outcomes.inc({ consumer, outcome: outcomeOf(error) });
+      this.failed(consumer, outcomeOf(error));
       throw error;
+    }
+  }
+
+  private failed(consumer: string, outcome: Outcome): void {
+    outcomes.inc({ consumer, outcome });
+    if (outcome === 'key_reuse') {
+      this.evidence.keyReuse(consumer);
     }
   }
 
@@ -82,13 +97,13 @@ export class IdempotentProcessor {
         if (!sameIntent(processed.fingerprint, intent.fingerprint)) {
           throw new KeyReuseError(intent.consumer, intent.key, processed.processed_at);
         }
-        return { outcome: 'duplicate', reply: parseReply(processed.reply) };
+        return { reply: parseReply(processed.reply), ageSeconds: processed.age_seconds };
       }
       const reply = await work();
       if (handler.storesReply && reply !== undefined) {
         await storeReply(transaction, intent, reply);
       }
-      return { outcome: 'processed', reply };
+      return { reply, ageSeconds: undefined };
     });
   }
 

@@ -7,6 +7,7 @@ export {
   RejectedMessageError,
   StartupFaultsError,
 } from './errors.js';
+export { Evidence } from './evidence/evidence.js';
 export type { FingerprintSource } from './fingerprint.js';
 export {
   IdempotentHandler,

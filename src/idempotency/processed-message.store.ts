@@ -21,6 +21,8 @@ export interface ProcessedMessage {
   /** The reply's JSON; null when there was none. A reply of null is the text `null`. */
   reply: string | null;
   processed_at: Date;
+  /** By the database's clock. */
+  age_seconds: number;
 }
 
 /**
@@ -34,7 +36,9 @@ const INSERT = `
   ON CONFLICT (consumer, key) DO NOTHING`;
 
 const SELECT = `
-  SELECT fingerprint, reply::text AS reply, processed_at FROM processed_message WHERE consumer = $1 AND key = $2`;
+  SELECT fingerprint, reply::text AS reply, processed_at,
+         greatest(extract(epoch FROM clock_timestamp() - processed_at), 0)::double precision AS age_seconds
+  FROM processed_message WHERE consumer = $1 AND key = $2`;
 
 const SET_REPLY = `UPDATE processed_message SET reply = $3 WHERE consumer = $1 AND key = $2`;
 

@@ -20,6 +20,8 @@ export interface MessagingOptions {
   shutdownGraceMs: number;
   /** What an error of another folder says about its message. */
   classify: Classify;
+  /** Told of each dead letter, by the consumer whose handler failed. Must not throw. */
+  onDeadLetter?: (consumer: string) => void;
   /** Whether what was away is back. Asked again and again during an outage; may reject. */
   isRecovered: () => Promise<boolean>;
 }

@@ -1,4 +1,5 @@
 export {
+  duplicateAgeSeconds,
   handlerSeconds,
   outcomes,
   registry,

@@ -35,6 +35,15 @@ export const handlerSeconds = new Histogram({
   registers: [registry],
 });
 
+export const duplicateAgeSeconds = new Histogram({
+  name: 'inbox_duplicate_age_seconds',
+  help: 'Age of the key when its message came again.',
+  labelNames: ['consumer'],
+  // A second, a minute, ten, an hour, a day, a week, a month, two, three, a year.
+  buckets: [1, 60, 600, 3_600, 86_400, 604_800, 2_592_000, 5_184_000, 7_776_000, 31_536_000],
+  registers: [registry],
+});
+
 export const settlements = new Counter({
   name: 'inbox_settlements_total',
   help: 'Messages by what the broker was told.',

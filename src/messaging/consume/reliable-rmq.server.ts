@@ -133,7 +133,14 @@ export class ReliableRmqServer extends ServerRMQ {
   }
 
   private queueOf(plan: QueuePlan): ServiceQueue {
-    const { queue: service, exchange, crashLimit, classify, retryDelaysMs } = this.messaging;
+    const {
+      queue: service,
+      exchange,
+      crashLimit,
+      classify,
+      retryDelaysMs,
+      onDeadLetter,
+    } = this.messaging;
     const topology = { service, exchange };
     const schedule = { delaysMs: retryDelaysMs, attempts: retryDelaysMs.length + 1 };
     const { name: queue, delays, elsewhere } = plan;
@@ -148,7 +155,7 @@ export class ReliableRmqServer extends ServerRMQ {
         this.publisher,
         this.runHandler,
       ),
-      settlement: new Settlement({ queue, service, delays }, copier),
+      settlement: new Settlement({ queue, service, delays, onDeadLetter }, copier),
       outage: this.outage,
       run: (delivery, processing) =>
         this.inFlight.add(processing.catch((error) => this.notSettled(delivery, error))),

@@ -18,6 +18,7 @@ export interface SettlementOptions {
   /** The service's queue, after which the dead-letter queue is named. */
   service: string;
   delays: DelayQueues;
+  onDeadLetter: ((consumer: string) => void) | undefined;
 }
 
 /** Tells the broker what became of a message. Nothing else does. */
@@ -135,6 +136,7 @@ export class Settlement {
       delivery.deadLetter();
     }
     count('dead_lettered', reason);
+    this.options.onDeadLetter?.(consumer);
     this.logger.error(
       `Dead-lettered ${this.describe(delivery.message)}, ${reason}. ${explain(error)}`,
       stackOf(error),
