@@ -18,8 +18,11 @@ export interface BrokerPlace {
 /** In seconds. Named here because each is a queue, which has to be deleted where there is no vhost to delete. */
 export const RETRY_DELAYS = [1, 5, 30];
 
-export const retryQueues = (queue: string): string[] =>
-  RETRY_DELAYS.map((seconds) => `${queue}.retry.${seconds * 1000}`);
+/** Where a message of the service can wait, beside its queue. */
+export const sideQueues = (queue: string): string[] => [
+  `${queue}.suspects`,
+  ...RETRY_DELAYS.map((seconds) => `${queue}.retry.${seconds * 1000}`),
+];
 export const deadLetterQueue = (queue: string): string => `${queue}.dead`;
 
 /** A vhost of its own; where that is not allowed, names of its own in the vhost that was given. */
@@ -62,7 +65,7 @@ async function deleteNames(name: string, { rabbitmqUrl }: ServiceUrls): Promise<
   const connection = await amqp.connect(rabbitmqUrl);
   try {
     const channel = await connection.createChannel();
-    for (const queue of [name, deadLetterQueue(name), ...retryQueues(name)]) {
+    for (const queue of [name, deadLetterQueue(name), ...sideQueues(name)]) {
       await channel.deleteQueue(queue);
     }
     await channel.deleteExchange(name);

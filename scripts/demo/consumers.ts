@@ -108,6 +108,7 @@ export class Consumers {
       PORT: String(port),
       CONSUMER_CONCURRENCY: process.env.CONSUMER_CONCURRENCY || CONCURRENCY,
       RETRY_DELAYS: RETRY_DELAYS.join(','),
+      RETRY_JITTER: '0',
       SHUTDOWN_GRACE_SECONDS: '15',
       LOG_LEVEL: 'warn',
       LOG_FORMAT: 'text',

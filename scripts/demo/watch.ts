@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../services/errors.js';
-import { deadLetterQueue, retryQueues } from './broker.js';
+import { deadLetterQueue, sideQueues } from './broker.js';
 import { DemoError } from './errors.js';
 import type { Stage } from './stage.js';
 
@@ -35,7 +35,7 @@ export class Watch {
 
   constructor(private readonly options: WatchOptions) {
     const { naive, place } = options;
-    this.waitingQueues = [place.queue, ...(naive ? [] : retryQueues(place.queue))];
+    this.waitingQueues = [place.queue, ...(naive ? [] : sideQueues(place.queue))];
     this.deadLetterQueues = naive ? [] : [deadLetterQueue(place.queue)];
   }
 
