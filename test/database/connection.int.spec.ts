@@ -99,6 +99,22 @@ it.each(['toClient', 'toServer'] as const)(
   },
 );
 
+it('does not reuse a connection that takes no writes, as after a failover', async () => {
+  let first = 0;
+  world.orders.on('read-only', async (_, tools, __, run) => {
+    await tools.effects.insert({ id: `read-only-${run}`, note: '' });
+    if (run > 1) return;
+    first = await backend(tools);
+    await tools.dataSource.query(
+      `DO $$ BEGIN RAISE EXCEPTION 'as planned' USING ERRCODE = '25006'; END $$`,
+    );
+  });
+  await world.publish({ id: 'read-only' });
+  await processed('read-only');
+  expect(first).toBeGreaterThan(0);
+  expect(await pids()).not.toContain(first);
+});
+
 it('survives that its idle connections are killed', async () => {
   await world.publish({ id: 'idle-1' });
   await processed('idle-1');
