@@ -30,6 +30,8 @@ import { MessagingModule, ReliableRmqServer } from './messaging/index.js';
         poolSize: config.poolSize,
         consumerDelayMs: config.consumerDelayMs,
         reprocessingMs: config.reprocessingMs,
+        purgeIntervalMs: config.purgeIntervalMs,
+        isConsuming: (pattern) => server.isConsuming(pattern),
         transport: () => server.plan(),
       }),
     }),

@@ -25,6 +25,8 @@ export interface AppConfig {
   consumerDelayMs: number;
   /** How far back messages are published again, in milliseconds. */
   reprocessingMs: number;
+  /** From one purge of expired keys to the next, in milliseconds. */
+  purgeIntervalMs: number;
   /** How long a stop waits for started handlers, in milliseconds. */
   shutdownGraceMs: number;
   logFormat: 'json' | 'text' | undefined;
@@ -51,6 +53,7 @@ export function loadAppConfig(environment: Environment): AppConfig {
     crashLimit: env.CRASH_LIMIT,
     consumerDelayMs: env.CONSUMER_DELAY,
     reprocessingMs: env.REPROCESSING_HORIZON,
+    purgeIntervalMs: env.PURGE_INTERVAL,
     shutdownGraceMs: env.SHUTDOWN_GRACE_SECONDS,
     logFormat: env.LOG_FORMAT,
     logLevel: env.LOG_LEVEL,

@@ -31,6 +31,7 @@ describe('the environment', () => {
     ['CRASH_LIMIT', ['3', '20']],
     ['CONSUMER_DELAY', ['1ms', '30s', '15m', '12h', '7d', '36500d']],
     ['REPROCESSING_HORIZON', ['1ms', '60d']],
+    ['PURGE_INTERVAL', ['1s', '5m', '24h', '1d']],
     ['SHUTDOWN_GRACE_SECONDS', ['1', '3600']],
     ['LOG_FORMAT', ['json', 'text']],
     ['LOG_LEVEL', ['error', 'warn', 'log', 'debug', 'verbose']],
@@ -83,6 +84,7 @@ describe('the environment', () => {
       'must be a duration like 30s, 12h or 7d, up to 36500d',
       ['0s', '-60d', '60', '1e3s'],
     ],
+    ['PURGE_INTERVAL', 'must be from 1s to 1d', ['999ms', '25h', '90d']],
     ['LOG_FORMAT', 'must be json or text', ['JSON', 'xml']],
     ['LOG_LEVEL', 'must be error, warn, log, debug or verbose', ['info', 'LOG']],
   ])('refuses for %s, which %s: %j', (variable, fault, values) => {

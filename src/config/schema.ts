@@ -77,6 +77,9 @@ export const appSchema = databaseSchema.extend({
   CRASH_LIMIT: integer(3, 20).default(5),
   CONSUMER_DELAY: duration.default(7 * DAY_MS),
   REPROCESSING_HORIZON: duration.default(60 * DAY_MS),
+  PURGE_INTERVAL: duration
+    .refine((value) => value >= 1_000 && value <= DAY_MS, { error: 'must be from 1s to 1d' })
+    .default(300_000),
   SHUTDOWN_GRACE_SECONDS: seconds(3600).default(25_000),
   LOG_FORMAT: z.enum(['json', 'text'], { error: 'must be json or text' }).optional(),
   LOG_LEVEL: z

@@ -1,3 +1,5 @@
+import type { Purgeable } from './retention/purgeable.js';
+
 export const IDEMPOTENCY_OPTIONS = Symbol('IDEMPOTENCY_OPTIONS');
 
 export interface IdempotencyOptions {
@@ -9,6 +11,18 @@ export interface IdempotencyOptions {
   consumerDelayMs: number;
   /** How far back messages are published again, unless a handler says otherwise, in milliseconds. */
   reprocessingMs: number;
+  /** From one purge of expired keys to the next, in milliseconds, at most a day. */
+  purgeIntervalMs: number;
+  /** Whether the messages of a pattern are being consumed right now. */
+  isConsuming: (pattern: string) => boolean;
+  /** Further tables that are purged together with the keys. */
+  purgeable?: readonly Purgeable[];
+  purge?: {
+    /** Rows in one transaction; 1,000 unless set. */
+    batchRows?: number;
+    /** After which a run leaves the rest to the next one, in milliseconds; five minutes unless set. */
+    budgetMs?: number;
+  };
   /** What brings the messages. Asked once at start, when it knows every handler. */
   transport: () => Transport;
 }

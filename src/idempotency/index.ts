@@ -19,4 +19,5 @@ export type { IdempotencyOptions } from './idempotency.options.js';
 export { HandlerRegistry } from './handler-registry.js';
 export { IdempotentProcessor } from './idempotent-processor.js';
 export type { Handler } from './handler.js';
+export type { Purgeable } from './retention/purgeable.js';
 export type { KeyPart, KeySource } from './key.js';

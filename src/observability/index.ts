@@ -2,9 +2,12 @@ export {
   duplicateAgeSeconds,
   handlerSeconds,
   outcomes,
+  purgeDeleted,
+  purgeRuns,
   registry,
   settlements,
   type Outcome,
+  type PurgeOutcome,
   type Settlement,
 } from './metrics.js';
 export { redactUrls } from './redact.js';

@@ -15,6 +15,9 @@ export type Outcome =
 export type Settlement =
   'acknowledged' | 'retried' | 'delayed' | 'dead_lettered' | 'handed_back' | 'isolated' | 'moved';
 
+/** How a run of the purge ended. */
+export type PurgeOutcome = 'completed' | 'out_of_time' | 'stopped' | 'elsewhere' | 'failed';
+
 export const registry = new Registry();
 
 collectDefaultMetrics({ register: registry });
@@ -48,5 +51,19 @@ export const settlements = new Counter({
   name: 'inbox_settlements_total',
   help: 'Messages by what the broker was told.',
   labelNames: ['settlement', 'reason'],
+  registers: [registry],
+});
+
+export const purgeRuns = new Counter({
+  name: 'inbox_purge_runs_total',
+  help: 'Runs of the purge of expired rows by how they ended; elsewhere: another replica was at it.',
+  labelNames: ['outcome'],
+  registers: [registry],
+});
+
+export const purgeDeleted = new Counter({
+  name: 'inbox_purge_deleted_total',
+  help: 'Expired rows that were deleted, by table.',
+  labelNames: ['table'],
   registers: [registry],
 });

@@ -146,7 +146,7 @@ it('says so together with the other faults, as a process that ends', async () =>
     /sale\.completed keeps its keys for 90d, .*CONSUMER_DELAY\) \+ reprocessing 100d/,
   );
   expect(output).toContain('DATABASE_POOL_SIZE is 3');
-  expect(await broker.connections()).toBe(0);
+  expect(await broker.depth('commissions')).toEqual({ ready: 0, consumers: 0 });
 });
 
 it('refuses durations that are none by the names of their variables', async () => {

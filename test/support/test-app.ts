@@ -112,6 +112,7 @@ function configOf({ databaseUrl, rabbitmqUrl, config }: TestAppOptions): AppConf
     crashLimit: 5,
     consumerDelayMs: 7 * 86_400_000,
     reprocessingMs: 60 * 86_400_000,
+    purgeIntervalMs: 86_400_000,
     shutdownGraceMs: 5_000,
     logFormat: 'text',
     logLevel: 'verbose',

@@ -43,6 +43,8 @@ export class ReliableRmqServer extends ServerRMQ {
   private readonly inFlight = new InFlight();
   private readonly outage: Outage;
   private queues: ServiceQueue[] = [];
+  /** The patterns of each of the queues. */
+  private readonly patterns = new Map<ServiceQueue, Set<string>>();
   /** Whoever waits for the start. Undefined when it has ended. */
   private starting: ListenCallback | undefined;
   private closed: Promise<void> | undefined;
@@ -76,6 +78,16 @@ export class ReliableRmqServer extends ServerRMQ {
       .find((reason) => reason !== undefined);
   }
 
+  /** Whether the messages of a pattern are being taken right now, from every queue that has them. */
+  isConsuming(pattern: string): boolean {
+    const having = this.queues.filter((queue) => this.patterns.get(queue)?.has(pattern));
+    return (
+      this.outage.because === undefined &&
+      having.length > 0 &&
+      having.every((queue) => queue.notConsumingBecause === undefined)
+    );
+  }
+
   /** The queues that the handlers' decorators ask for, and what is wrong with them. */
   plan(): Plan {
     return planQueues(this.handlers, this.messaging);
@@ -97,7 +109,11 @@ export class ReliableRmqServer extends ServerRMQ {
       callback(new HandlerOptionsError(faults));
       return;
     }
-    this.queues = queues.map((plan) => this.queueOf(plan));
+    this.queues = queues.map((plan) => {
+      const queue = this.queueOf(plan);
+      this.patterns.set(queue, new Set(plan.handlers.map((handler) => handler.pattern)));
+      return queue;
+    });
     this.starting = callback;
     await super.listen((error?: unknown) => this.endStart(error));
     const server = this.server as unknown as AmqpConnectionManager | null;
