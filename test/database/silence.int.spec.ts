@@ -105,7 +105,7 @@ it('leaves it to the redelivery what became of a COMMIT that is not answered', a
     return effects.insert({ id: `commit-${run}`, note: '' });
   });
   const stop = world.databaseProxy.intercept((chunk, direction) => {
-    if (direction === 'toServer' && chunk.includes('COMMIT')) {
+    if (direction === 'toServer' && chunk.includes('COMMIT\0')) {
       stop();
       world.databaseProxy.stall('toClient');
     }
