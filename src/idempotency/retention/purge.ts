@@ -7,6 +7,7 @@ import {
   type TransactionOptions,
 } from '../../database/index.js';
 import { purgeDeleted, purgeRuns, type PurgeOutcome } from '../../observability/index.js';
+import { oldDays } from '../evidence/old-days.js';
 import { HandlerRegistry } from '../handler-registry.js';
 import { IDEMPOTENCY_OPTIONS, type IdempotencyOptions } from '../idempotency.options.js';
 import { expiredKeys } from './expired-keys.js';
@@ -58,7 +59,7 @@ export class Purge implements OnModuleDestroy {
     @Inject(IDEMPOTENCY_OPTIONS) private readonly options: IdempotencyOptions,
   ) {
     const { purgeable = [], purge = {} } = options;
-    this.tables = [expiredKeys(registry), oldGaps(registry), ...purgeable];
+    this.tables = [expiredKeys(registry), oldGaps(registry), oldDays, ...purgeable];
     this.batchRows = purge.batchRows ?? BATCH_ROWS;
     this.budgetMs = purge.budgetMs ?? BUDGET_MS;
   }

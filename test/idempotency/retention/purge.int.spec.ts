@@ -47,6 +47,19 @@ it('leaves the keys of other services on the same database to them', async () =>
   expect(await other.purge.run()).toEqual({ outcome: 'completed', deleted: 1 });
 });
 
+it('deletes statistics after 400 days', async () => {
+  await db.query(`
+    INSERT INTO consumer_day (day, consumer)
+    SELECT (now() AT TIME ZONE 'UTC')::date - age, 'shop/sale' FROM unnest('{0,400,401,5000}'::int[]) age`);
+  const { purge } = await openReplica(cleanup, db);
+  expect(await purge.run()).toEqual({ outcome: 'completed', deleted: 2 });
+  expect(
+    await db.query(
+      `SELECT (now() AT TIME ZONE 'UTC')::date - day AS age FROM consumer_day ORDER BY age`,
+    ),
+  ).toEqual([{ age: 0 }, { age: 400 }]);
+});
+
 it('deletes each key once when two replicas purge at once, and neither waits', async () => {
   await db.query(logDeletions(0.001));
   await seedKeys(db, { count: 400, expired: '1 hour' });
