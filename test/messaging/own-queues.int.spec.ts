@@ -11,6 +11,7 @@ import {
   Orders,
   place,
   Plans,
+  readiness,
   recordEffect,
   settled,
   startOrders,
@@ -176,6 +177,7 @@ it('takes the messages along that a handler has left behind, and the binding awa
 
   await broker.closeAllConnections();
   await eventually(() => expect(service.app.log()).toContain('closed by a test'));
+  await eventually(async () => expect(await readiness(service.app)).toMatchObject({ status: 200 }));
   await settled(service);
   const { delivered } = settlements;
   await publish('report.wanted', 'M2');
